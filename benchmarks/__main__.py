@@ -11,6 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.algebra.cases import MANY as MANY_OF_ALGEBRA
+from benchmarks.algebra.report import ALGEBRA_CASES, run_algebra
 from benchmarks.cases import Case
 from benchmarks.data import EVENTS
 from benchmarks.errands import all_cases
@@ -33,6 +35,7 @@ from benchmarks.race import Finding
 from benchmarks.report import (
     HOW_TO_READ,
     HOW_TO_READ_STORE,
+    Chosen,
     Machine,
     as_table,
     chosen,
@@ -63,20 +66,18 @@ SAMPLE = 20_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases asked for; 1 if answers differ, so that nothing is reported."""
     asked = parsed(arguments)
-    spark = not asked.no_spark
-    cases = chosen(all_cases(), asked.only, spark=spark) if asked.part in {"all", "queries"} else []
+    cases = asked_for(asked, "queries", all_cases())
     store_cases = chosen_of_store(asked.only) if asked.part in {"all", "store"} else []
-    patterns = asked.part in {"all", "patterns"}
-    pattern_cases = chosen(PATTERN_CASES, asked.only, spark=spark) if patterns else []
+    pattern_cases = asked_for(asked, "patterns", PATTERN_CASES)
     windows = asked.part in {"all", "windows"} and not asked.only
     series = chosen_of_index(asked) if asked.part in {"all", "index"} else []
-    of_situations = asked.part in {"all", "situations"}
-    situation_cases = chosen(SITUATION_CASES, asked.only, spark=spark) if of_situations else []
-    of_standing = asked.part in {"all", "standing"}
-    standing_cases = chosen(STANDING_CASES, asked.only, spark=spark) if of_standing else []
+    situation_cases = asked_for(asked, "situations", SITUATION_CASES)
+    standing_cases = asked_for(asked, "standing", STANDING_CASES)
+    algebra_cases = asked_for(asked, "algebra", ALGEBRA_CASES)
     keys = asked.part in {"all", "keys"} and not asked.only
     following = asked.part in {"all", "following"} and not asked.only
-    others = windows or series or situation_cases or standing_cases or keys or following
+    others = bool(series or situation_cases or standing_cases or algebra_cases)
+    others = others or windows or keys or following
     screen, machine = Console(highlight=False), Machine.here()
     write = not asked.only and not asked.no_write
     # Without a terminal there is no width to fit into.
@@ -105,6 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 place, rivals = Path(folder) / "standing", rivals_of(asked)
                 there = standing_setting(asked.standing_events, place, rivals)
                 run_standing(standing_cases, there, screen, machine, write=write)
+            if algebra_cases:
+                run_algebra(algebra_cases, asked.algebra_events, screen, machine, write=write)
             if following:
                 run_following(Path(folder), screen, machine, asked.appends, write=write)
             if keys:
@@ -118,14 +121,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def all_names() -> list[str]:
     """Return the names of all cases."""
     named = (all_cases(), all_store_cases(), PATTERN_CASES, all_series(1), SITUATION_CASES)
-    return [case.name for cases in (*named, STANDING_CASES) for case in cases]
+    return [case.name for cases in (*named, STANDING_CASES, ALGEBRA_CASES) for case in cases]
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
-    parts += ["keys", "following"]
+    parts += ["algebra", "keys", "following"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -149,6 +152,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--standing-events", type=int, default=MANY_OF_STANDING, help="of a standing query's stream"
     )
+    parser.add_argument(
+        "--algebra-events", type=int, default=MANY_OF_ALGEBRA, help="of the templates of CEL"
+    )
     parser.add_argument("--appends", type=int, default=APPENDS, help="that are followed")
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(
@@ -159,6 +165,13 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-spark", action="store_true", help="leave out the cases on Spark")
     parser.add_argument("--no-write", action="store_true", help="leave the results as they are")
     return parser.parse_args(arguments)
+
+
+def asked_for(asked: argparse.Namespace, part: str, cases: Sequence[Chosen]) -> list[Chosen]:
+    """Return the cases of a part to run."""
+    if asked.part not in {"all", part}:
+        return []
+    return chosen(cases, asked.only, spark=not asked.no_spark)
 
 
 def chosen_of_store(only: str | None) -> list[StoreCase]:

@@ -57,13 +57,19 @@ STANDING = Section(
     "joins, distinct rows, negation and groups over windows, in three executions, and against "
     "Spark and Flink",
 )
+ALGEBRA = Section(
+    "CEL", "algebra.md", "sequences and iterations of CEL, one query each, and double tops"
+)
 KEYS = Section(
     "Ever-new keys", "keys.md", "time and memory of live queries over a million keys; no rival"
 )
 FOLLOWING = Section(
     "Following", "following.md", "how soon rows of appends come, and what that costs; no rival"
 )
-SECTIONS = (QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS, STANDING, KEYS, FOLLOWING)
+SECTIONS = (
+    *(QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS),
+    *(STANDING, ALGEBRA, KEYS, FOLLOWING),
+)
 
 
 def write_section(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import chain
@@ -13,13 +14,24 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
+from tests.exploring import EXPLORING
+from tests.warm import python
+
+# Where Python may write no byte code, each process that a test starts would compile all sources
+# again, and pytest would rewrite all assertions.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+EXAMPLES = 40
+"""So many a property is tried with at most, unless one explores."""
+
 # A change is judged by the same examples every time. To look for new ones, set EVENTIDE_EXPLORE.
-settings.register_profile("same", derandomize=True, max_examples=60)
-settings.load_profile("default" if os.environ.get("EVENTIDE_EXPLORE") else "same")
+settings.register_profile("same", derandomize=True, max_examples=EXAMPLES)
+settings.load_profile("default" if EXPLORING else "same")
 
 # Most code of a short-lived JVM runs too seldom to be worth the second, better compiler: without
 # it, Spark takes a quarter less of the processors that the other tests run on.
@@ -27,10 +39,15 @@ SUBMITTED = "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMITTED)
 
 # Spark starts this instead of Python; a script's first line may name its interpreter.
-EAGER = Path(mkdtemp(prefix="eventide-tests-"), "python")
-EAGER.write_text(f"#!{sys.executable}\n" + Path(__file__).with_name("eager_worker.py").read_text())
-EAGER.chmod(0o755)
-os.environ.setdefault("PYSPARK_PYTHON", str(EAGER))
+WARM = Path(mkdtemp(prefix="eventide-tests-"), "python")
+WARM.write_text(f"#!{sys.executable}\n" + Path(python.__file__).read_text())
+WARM.chmod(0o755)
+os.environ["PYSPARK_PYTHON"] = str(WARM)
+
+ROOT = Path(__file__).parent.parent
+
+KEPT = "_hypothesis_internal_use_settings"
+"""Where hypothesis keeps the settings of a test."""
 
 SPARK_BEGINS = 0.3
 """When this part of all files with tests has begun."""
@@ -66,7 +83,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if needs_spark and "spark" not in item.nodeid:
             message = f"{item.nodeid} needs Spark: its name has to say so"
             raise pytest.UsageError(message)
+        if not EXPLORING:
+            draw_few_examples(item)
     items[:] = in_order_to_run(items)
+
+
+def draw_few_examples(item: pytest.Item) -> None:
+    """Let a property be tried with few examples, however many its test asks for."""
+    test = getattr(item, "obj", None)
+    asked = getattr(test, KEPT, None) if is_hypothesis_test(test) else None
+    if asked is not None and asked.max_examples > EXAMPLES:
+        setattr(getattr(test, "__func__", test), KEPT, settings(asked, max_examples=EXAMPLES))
 
 
 def in_order_to_run(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -98,7 +125,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()
-    shutil.rmtree(EAGER.parent, ignore_errors=True)
+    shutil.rmtree(WARM.parent, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +137,20 @@ def uncollected() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    """One session; while the JVM starts, a Python imports what all workers will need."""
+    path = WARM.with_name(python.SOCKET)
+    command = [sys.executable, "-m", "tests.warm.server", str(path)]
+    # Spark's workers have this seed, and PySpark insists on it.
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE)
+
     from eventide.engines.spark.session import local_session
 
     session = local_session("eventide-tests", cores=2)
     yield session
     session.stop()
+    server.communicate()
+    path.unlink()
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +161,12 @@ def no_live_queries_are_left() -> Iterator[None]:
         for followed in list(sys.modules["eventide.api.live.follower"].FOLLOWER.followed):
             for query in followed.subscriptions():
                 query.cancel()
+
+
+@pytest.fixture(autouse=True)
+def no_function_is_left() -> None:
+    """Forget what other tests have registered: hints name and count the functions there are."""
+    if "eventide.plan.user_functions" in sys.modules:
+        registered = sys.modules["eventide.plan.user_functions"].REGISTERED
+        registered.functions.clear()
+        registered.changes += 1

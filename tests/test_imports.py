@@ -75,11 +75,11 @@ def imported(folder: Path, text: str, call: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "call", "room", "most"),
     [
-        (CONDITION, "sql", None, 270),
-        (AVERAGE, "sql", "windows", 275),
-        (PATTERN, "sql", "patterns", 320),
-        (SITUATIONS, "tpstream", "situations", 300),
-        (STANDING, "sql", "standing", 395),
+        (CONDITION, "sql", None, 278),
+        (AVERAGE, "sql", "windows", 283),
+        (PATTERN, "sql", "patterns", 329),
+        (SITUATIONS, "tpstream", "situations", 309),
+        (STANDING, "sql", "standing", 398),
     ],
     ids=["condition", "average", "pattern", "situations", "standing"],
 )

@@ -41,7 +41,7 @@ MAY_IMPORT = {
 # What users hold of Spark is in engines/spark, for pyspark stays there.
 SPARK_MAY_IMPORT = {"api"}
 
-ROOMS = {"windows", "patterns", "situations", "standing"}
+ROOMS = {"windows", "patterns", "situations", "standing", "algebra"}
 STAGES = {"lang", "plan", "operators", "kernels", "engines"}
 # Which room reads what of another one, and why.
 BETWEEN_ROOMS = {
@@ -54,11 +54,17 @@ BETWEEN_ROOMS = {
     ("lang/sql/situations/names", "lang/sql/patterns/hints"),
     # GROUP BY of a standing query refuses TUMBLE and HOP.
     ("lang/sql/standing/select", "lang/sql/windows/group_by"),
+    # An instant is a window of a microsecond, of which nothing has to be remembered.
+    ("operators/algebra/instants", "operators/windows/by_time"),
+    ("operators/algebra/instants", "plan/windows/nodes"),
+    # Every node says how its rows go, those of a sequence never.
+    ("plan/algebra/nodes", "plan/standing/edges"),
 }
 ONLY_IN = {
     "pyspark": ("engines/spark/",),
     "py4j": ("engines/spark/",),
     "numba": ("kernels/",),
+    "lark": ("lang/cel/",),
     "sqlglot": ("lang/sql/",),
     "duckdb": ("engines/history/rest.py",),
     "click": ("cli",),

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eventide.api.builder import Match, match
-    from eventide.api.database import Database, sql, tpstream
+    from eventide.api.database import Database
     from eventide.api.database import open_database as open
+    from eventide.api.in_memory import cel, sql, tpstream
     from eventide.api.lifetimes import plot_lifetimes
     from eventide.api.live.clocks.clock import ManualClock
     from eventide.api.live.query import LiveQuery
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from eventide.engines.spark.database import SparkDatabase
     from eventide.engines.spark.database import spark_database as spark
     from eventide.errors import EventideError
+    from eventide.plan.user_functions import UserFunction, register_function
     from eventide.schema import Schema
     from eventide.store.index.aggregates import UserAggregate, register_aggregate
     from eventide.store.options import StreamOptions
@@ -74,7 +76,9 @@ HOMES = {
     "LiveQuery": ("eventide.api.live.query", "LiveQuery"),
     "ManualClock": ("eventide.api.live.clocks.clock", "ManualClock"),
     "UserAggregate": ("eventide.store.index.aggregates", "UserAggregate"),
+    "UserFunction": ("eventide.plan.user_functions", "UserFunction"),
     "absent": ("eventide.api.steps", "absent"),
+    "cel": ("eventide.api.in_memory", "cel"),
     "exclude": ("eventide.api.steps", "exclude"),
     "match": ("eventide.api.builder", "match"),
     "no_row": ("eventide.api.steps", "no_row"),
@@ -85,9 +89,10 @@ HOMES = {
     "plot_lifetimes": ("eventide.api.lifetimes", "plot_lifetimes"),
     "plot_situations": ("eventide.api.matches", "plot_situations"),
     "register_aggregate": ("eventide.store.index.aggregates", "register_aggregate"),
+    "register_function": ("eventide.plan.user_functions", "register_function"),
     "spark": ("eventide.engines.spark.database", "spark_database"),
-    "sql": ("eventide.api.database", "sql"),
-    "tpstream": ("eventide.api.database", "tpstream"),
+    "sql": ("eventide.api.in_memory", "sql"),
+    "tpstream": ("eventide.api.in_memory", "tpstream"),
     "variable": ("eventide.api.steps", "variable"),
     "variables": ("eventide.api.steps", "variables"),
 }
@@ -110,7 +115,9 @@ __all__ = [
     "Stream",
     "StreamOptions",
     "UserAggregate",
+    "UserFunction",
     "absent",
+    "cel",
     "exclude",
     "match",
     "no_row",
@@ -121,6 +128,7 @@ __all__ = [
     "plot_lifetimes",
     "plot_situations",
     "register_aggregate",
+    "register_function",
     "spark",
     "sql",
     "tpstream",

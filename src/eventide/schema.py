@@ -264,6 +264,21 @@ class Schema:
         """The Arrow schema of a stored batch: `ts`, `_seq`, then the attributes."""
         return arrow_schema(self)
 
+    @cached_property
+    def event_arrow(self) -> pa.Schema:
+        """The Arrow schema of events before they are stored: without `_seq`."""
+        return self.arrow.remove(1)
+
+    @cached_property
+    def event_types(self) -> Mapping[str, DataType]:
+        """The names and types of `ts` and the attributes."""
+        return {TS: TIMESTAMP} | {attribute.name: attribute.type for attribute in self.attributes}
+
+    @cached_property
+    def text_names(self) -> tuple[str, ...]:
+        """The attributes that are text."""
+        return tuple(each.name for each in self.attributes if each.type.kind == "string")
+
     def fields(self) -> Iterator[tuple[str, DataType]]:
         """Yield every field of an event with its type, `ts` and `_seq` first."""
         yield TS, TIMESTAMP

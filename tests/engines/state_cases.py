@@ -42,6 +42,13 @@ TEXTS = {
     "ORDER BY speed) AS place FROM TUMBLE(cars, ts, INTERVAL '10' SECOND)) WHERE place < 9",
     **{f"pattern {name}": query.text for name, query in PATTERNS.items()},
     **{f"situations {name}": query.text for name, query in TEMPORAL.items()},
+    "sequence pair": "SELECT * FROM FILTER{speed > 3} cars "
+    "NEXT{$1.car = $2.car AND $2.speed < $1.speed AND DUR <= 2 minutes} cars",
+    "sequence chain": "SELECT car, n, last FROM (SELECT car, speed, 1 AS n, car AS last FROM cars) "
+    "FOLD{$2.speed > $.speed AND contains($2.car, $.car), $.n < 9, $.n + 1 AS n, $2.car AS last} "
+    "(SELECT car, speed FROM cars)",
+    "sequence instants": "SELECT * FROM AT INSTANT{COUNT(*) AS n, SUM(speed) AS s, car} "
+    "(cars NEXT{$1.car = $2.car AND DUR <= 9 seconds} cars)",
 }
 QUESTIONS = (
     asked.FILTER, asked.UNION, asked.JOIN, asked.EQUAL_JOIN, asked.JOIN_3, asked.BAND,

@@ -116,6 +116,8 @@ KEEPING = {
         "for LIMIT",
     ),
 }
+SILENT = """SELECT * FROM s TPSTREAM (PARTITION BY k DEFINE a AS v > 3, b AS v > 6 GAP 3 SECONDS
+  PATTERN a equals b WITHIN 5 SECONDS RETURN MAX(a.v) AS v)"""
 STANDING = {
     "groups": "SELECT k, COUNT(*) AS n, MAX(v) AS v FROM s [RANGE 5 SECONDS] GROUP BY k",
     "distinct": "SELECT DISTINCT k FROM s [RANGE 5 SECONDS]",
@@ -269,6 +271,25 @@ def test_layers_change_no_answer(name: str, seed: int) -> None:
     assert sum(map(len, whole)) > 3, "an empty answer shows nothing"
     for few, reloads in ((0, 0), (0, 1), (0, 7), (12, 7)):
         assert answer(few, reloads) == whole, (few, reloads)
+
+
+def test_closed_situations_do_not_hide_that_a_key_falls_silent() -> None:
+    schema = Schema.of(ATTRIBUTES)
+    engine = LiveEngine.of(plan_sql(SILENT, {"s": schema}), {"s": schema}, 0)
+    # Key a: over at 2, and at 6 no longer needed; from 4.5 on, until it has been silent for 3 s.
+    first = [(1.0, "a", 9), (2.0, "a", 0), (4.5, "a", 9), (7.0, "b", 0)]
+    batches: list[list[tuple[float, str, int]]] = [first, [(7.2, "c", 0)], [(8.0, "d", 0)]]
+    with patch.object(key_layers, "FEW", 0), patch.object(key_layers, "FOR_EACH_EVENT", 0):
+        state, found = engine.initial_state(), []
+        for number, batch in enumerate(batches):
+            ts = pa.array([round(at * SECOND) for at, _, _ in batch]).view(pa.timestamp("us"))
+            seq = pa.array(range(9 * number, 9 * number + len(batch)), pa.int64())
+            keys = pa.array([key for _, key, _ in batch])
+            values = pa.array([float(value) for _, _, value in batch])
+            rows = pa.RecordBatch.from_arrays([ts, seq, keys, values], [TS, SEQ, "k", "v"])
+            state, arrival = engine.push(state, rows)
+            found += [row["ts"].second for row in arrival.rows.to_pylist()]
+    assert found == [2, 7]
 
 
 def test_late_events_that_come_one_by_one_are_kept_together() -> None:

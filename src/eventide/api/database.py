@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter, time_ns
+from time import time_ns
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,27 +22,22 @@ from eventide.api.named import StreamName, names_of
 from eventide.api.replay.calls import ReplayCalls
 from eventide.api.result import Result
 from eventide.api.tables import (
-    Times,
-    plan_tables,
-    sources_for,
-    tables_of,
     uses_of_time,
     written_sources,
 )
 from eventide.engines.history.answer import Sources, run_history
-from eventide.engines.history.weights import DEFAULTS, Weights
+from eventide.engines.history.weights import Weights
 from eventide.errors import (
     BindError,
     EventideError,
     SchemaError,
-    pointing_into,
 )
 from eventide.interrupts import interruptible
+from eventide.lang.parameters import Parameters
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_request
 from eventide.lang.sql.named.texts import NamedTexts
-from eventide.lang.sql.parameters import Parameters
-from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
+from eventide.lang.sql.statement import Statement, read_cel, read_statement, read_tpstream
 from eventide.plan.nodes import scans_of, stored_streams
 from eventide.plan.tree import Plan
 from eventide.schema import BOOL, DELETED, Attribute, DataType, Schema
@@ -202,20 +197,44 @@ class Database(LiveCalls, ReplayCalls):
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`. The
         other calls that take a query take it, too.
         """
-        statement = read_statement(str(query))
+        return self.answered(read_statement(str(query)), params)
+
+    def cel(self, text: str, params: Parameters = None) -> Result:
+        """Answer a CEL query: events that follow each other, and what they have in common.
+
+        `SELECT car, speed FROM FILTER{speed > 70}(cars) NEXT{$1.car = $2.car AND DUR <= 60 s} cars
+        PUBLISH slowed`. Rows are events with `ts` and `start_ts`, in order of both. All other calls
+        that take SQL take such a text too. PUBLISH gives events a name that other queries read.
+        """
+        return self.answered(read_cel(text), params)
+
+    def answered(self, statement: Statement, params: Parameters) -> Result:
+        """Answer a statement over all that is stored."""
         if statement.kind in ("create", "drop"):
             return self.define(named_request(statement))
         if statement.explain is not None:
+            from eventide.api.in_memory import plan_rows
+
             analyze = statement.explain == "analyze"
             return plan_rows(self.explained(statement.explained, params, analyze=analyze))
+        self.publish_parts(statement, params)
         plan = self.history_plan(statement, params)
         with self.pointing(statement.text):
             return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
 
     def plan(self, query: str | Statement, params: Parameters = None) -> Plan:
-        """Return the plan of a query over streams."""
+        """Return the plan of a query over streams, which publishes what it says."""
+        statement = read_statement(query) if isinstance(query, str) else query
+        self.publish_parts(statement, params)
         catalog = self.catalog()
-        return plan_sql(query, catalog, params, indexed=catalog, named=self.named.inlined())
+        return plan_sql(statement, catalog, params, indexed=catalog, named=self.named.inlined())
+
+    def publish_parts(self, statement: Statement, params: Parameters) -> None:
+        """Define the streams that the CEL in a statement publishes."""
+        if statement.cel:
+            from eventide.api.published import publish
+
+            publish(self.named, statement, params)
 
     def history_plan(self, query: str | Statement, params: Parameters = None) -> Plan:
         """Return the plan of a query over all that is stored, and the list of live queries."""
@@ -267,6 +286,8 @@ class Database(LiveCalls, ReplayCalls):
             from eventide.api.matches import Matches
 
             return Matches(self.sql(text, params).to_arrow())
+        from eventide.api.in_memory import find_matches
+
         plan = plan_sql(statement, self.catalog(), params, named=self.named.inlined())
         return find_matches(text, plan, self.sources(plan), self.weights)
 
@@ -331,60 +352,3 @@ class Database(LiveCalls, ReplayCalls):
 def open_database(path: str | Path, *, create: bool = True) -> Database:
     """Open the database in a folder; if there is no such folder, create it."""
     return Database(path, create=create)
-
-
-def sql(query: Query, /, *, params: object = None, ts: Times = None, **tables: object) -> Result:
-    """Answer a query over tables in memory: Arrow, pandas, polars or dicts.
-
-    The time of a row is in the column `ts`, in the one that `ts` names (`ts="when"`, or by table,
-    `ts={"cars": "when"}`), or in a pandas index of times. A table without times has the order of
-    its rows. Only columns that the query reads are looked at. `params` are the values of `?` and
-    `$name` in the query.
-
-    >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
-    >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
-    [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
-    """
-    statement = read_statement(str(query))
-    given = interruptible(tables_of)(tables, ts)
-    plan = plan_tables(statement.explained, given, params)
-    with pointing_into(statement.text):
-        sources = interruptible(sources_for)(plan, given)
-        if statement.explain is None:
-            return Result(interruptible(run_history)(plan, sources))
-        from eventide.api.explanation import Explanation
-        from eventide.engines.explain.explained import explained
-
-        analyze = statement.explain == "analyze"
-        seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=analyze)
-        return plan_rows(Explanation.of(statement.text, seen))
-
-
-def tpstream(text: str, /, *, params: object = None, ts: Times = None, **tables: object) -> Matches:
-    """Answer a TPStream statement over tables in memory, as `sql` does a query."""
-    statement = read_tpstream(text)
-    if statement.explain is not None:
-        from eventide.api.matches import Matches
-
-        return Matches(sql(text, params=params, ts=ts, **tables).to_arrow())
-    given = interruptible(tables_of)(tables, ts)
-    plan = plan_tables(statement, given, params)
-    return find_matches(text, plan, interruptible(sources_for)(plan, given), DEFAULTS)
-
-
-def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> Matches:
-    """Return the matches of a plan, with what is needed to draw them."""
-    from eventide.api.matches import Matches
-
-    def run(asked: Plan) -> pa.Table:
-        with pointing_into(text):
-            return interruptible(run_history)(asked, sources, weights)
-
-    started = perf_counter()
-    table = run(plan)
-    return Matches(table, plan, run, text, perf_counter() - started)
-
-
-def plan_rows(text: str) -> Result:
-    """Return the lines of a text as rows: the answer to EXPLAIN."""
-    return Result(pa.table({"plan": pa.array(text.split("\n"), pa.string())}))

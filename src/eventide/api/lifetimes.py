@@ -11,7 +11,7 @@ from eventide.api.result import Result
 from eventide.drawing.picture_file import checked_path
 from eventide.drawing.situations import SituationPicture, scene_of_lifetimes
 from eventide.errors import SchemaError, UnsupportedError
-from eventide.schema import INT64, NULL, TIMESTAMP, DataType
+from eventide.schema import INT64, NULL, START_TS, TIMESTAMP, TS, DataType
 
 MOST_LANES = 12
 """This many lanes are drawn of each query: those of the rows that came first."""
@@ -29,7 +29,8 @@ def plot_lifetimes(
     """Draw when rows came into the answers of standing queries and when they left.
 
     `changes` are the changes of a query, or of several queries, each under a title. They need the
-    columns `at` and `exp`, which a `current` query reports. With `path`, such as "lives.svg" or
+    columns `at` and `exp`, which a `current` query reports. Events with a start are drawn as well,
+    such as those that CEL finds: from `start_ts` to `ts`. With `path`, such as "lives.svg" or
     "lives.html", the picture is saved too.
 
     >>> rows = pa.table({"at": [0, 2_000_000], "car": ["a", "b"], "exp": [3_000_000, None]})
@@ -52,7 +53,7 @@ def plot_lifetimes(
 
 def table_of(title: str, changes: Changes) -> pa.Table:
     """Return all changes of a query as one table; it has to say when rows come and go."""
-    tables = [each.to_arrow() for each in results_of(changes)]
+    tables = [with_lifetimes(each.to_arrow()) for each in results_of(changes)]
     for table in tables:
         missing = [name for name in ("at", "exp") if name not in table.column_names]
         if missing:
@@ -65,6 +66,15 @@ def table_of(title: str, changes: Changes) -> pa.Table:
                 message = f"column {name!r} of the report of {title!r} has type {kind}, not times"
                 raise SchemaError(message, hint="draw what db.replay(text) gives, or a live query")
     return pa.concat_tables(tables) if tables else pa.table({"at": [], "exp": []})
+
+
+def with_lifetimes(table: pa.Table) -> pa.Table:
+    """Return events with a start as rows that came then, and left at their end."""
+    names = table.column_names
+    if "at" in names or "exp" in names or not {START_TS, TS} <= {*names}:
+        return table
+    periods = {START_TS: "at", TS: "exp"}
+    return table.rename_columns([periods.get(name, name) for name in names])
 
 
 def results_of(changes: Changes) -> Iterator[Result]:

@@ -85,13 +85,14 @@ class NamedQueries:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.file = store.path / FILE
         self.seen: tuple[int, int, int] | None = None
         """What identifies the file as it was when `known` was read."""
         self.known: Named = {}
 
     def all(self) -> Named:
         """Return all named queries."""
-        seen = identity(self.store.path / FILE)
+        seen = identity(self.file)
         if seen is None:
             return {}
         if seen != self.seen:
@@ -150,6 +151,8 @@ class NamedQueries:
         if name in known and not request.replace:
             message = f"{known[name].name} exists already: it is a {known[name].kind}"
             hint = "write CREATE OR REPLACE, or drop it first"
+            if request.end is not None:
+                hint = f"write CREATE OR REPLACE STREAM {request.name} AS …, or DROP STREAM first"
             if "stored stream" in (request.kind, known[name].kind):
                 hint = "drop it first, or choose another name"
             raise StoreError(message, span=request.span, hint=hint)

@@ -29,11 +29,11 @@ from eventide.ingest.coerce import (
 )
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.statement import Statement
+from eventide.plan.events.written import written_tables
 from eventide.plan.expressions import Column, walk
 from eventide.plan.nodes import Filter, Project, Scan, scans_of
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START, WindowAggregate
-from eventide.plan.written import written_tables
 from eventide.schema import (
     MIN_TS_US,
     NULL,
@@ -113,6 +113,11 @@ def tables_of(given: Mapping[str, object], ts: object = None) -> dict[str, Table
 
 def plan_tables(statement: Statement, tables: Mapping[str, Table], params: object = None) -> Plan:
     """Return the plan of a query over tables; an error says how to pass them correctly."""
+    if statement.cel:
+        from eventide.lang.sql.cel.publish import refuse_published
+
+        why, hint = "there is no database to publish in", "leave it out, or use eventide.open(path)"
+        refuse_published(statement, why, hint)
     try:
         plan = plan_sql(statement, {name: table.schema for name, table in tables.items()}, params)
         for scan in scans_of(plan):

@@ -2,6 +2,7 @@
 
 ingest.py     eventide ingest     files into a stream
 query.py      eventide sql        the rows of a query
+cel.py        eventide cel        the events of a CEL query
 explain.py    eventide explain    how it would be answered, as text and as a picture
 tpstream.py   eventide tpstream   the matches of a temporal pattern, as rows and drawn
 replay.py     eventide replay     the rows of a query as if its events came again
@@ -21,6 +22,7 @@ The subcommands import what they need when they run: `eventide --help` answers a
 
 from eventide.cli.app import eventide
 from eventide.cli.calibrate import calibrate
+from eventide.cli.cel import cel
 from eventide.cli.demo import demo
 from eventide.cli.explain import explain
 from eventide.cli.ingest import ingest
@@ -37,6 +39,7 @@ from eventide.cli.watch import watch
 COMMANDS = (
     ingest,
     sql,
+    cel,
     tpstream,
     explain,
     replay,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 import click
 
 from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure, LocalPath
-from eventide.cli.parameters import parameter_option, values_of
+from eventide.cli.parameters import Value, parameter_option, values_of
 from eventide.cli.terminal import UNLIMITED, notices, output, table_of
 from eventide.sinks.words import plural
 
@@ -99,13 +100,33 @@ def sql(  # noqa: PLR0913 - an option each
         WITHIN INTERVAL '1' MINUTE
         DEFINE faster AS speed > PREV(speed))
     """
+    answer(
+        AskedQuery("sql", database, query, values_of(given)), form, target, limit_rows, timed=timed
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """A query on the command line, and the call that answers it."""
+
+    call: Literal["sql", "cel"]
+    database: Path
+    query: str
+    params: dict[str, Value] | list[Value] | None
+
+
+def answer(
+    asked: AskedQuery, form: str | None, target: Path | None, limit_rows: int, *, timed: bool
+) -> None:
+    """Answer a query, and hand its rows over."""
     form = checked_form(form or default_form(target), target)
     from eventide.api.database import open_database
 
-    text = query_text(query)
-    opened = open_database(database, create=False)
+    text = query_text(asked.query)
+    opened = open_database(asked.database, create=False)
     started = perf_counter()
-    rows = opened.sql(text, values_of(given)).to_arrow()
+    call = opened.sql if asked.call == "sql" else opened.cel
+    rows = call(text, asked.params).to_arrow()
     seconds = perf_counter() - started
     hand_over(rows, form, target, limit_rows)
     if timed:

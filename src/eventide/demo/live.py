@@ -10,7 +10,8 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.database import Database, open_database, sql
+from eventide.api.database import Database, open_database
+from eventide.api.in_memory import sql
 from eventide.api.result import Result
 from eventide.demo.agree import check_agree
 from eventide.demo.cars import ATTRIBUTES

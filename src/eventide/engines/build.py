@@ -23,6 +23,7 @@ from eventide.operators.order_events import OrderEvents
 from eventide.operators.order_rows import OrderRows, begins_with_time
 from eventide.operators.tree import OperatorTree, TreeBuilder
 from eventide.operators.union_rows import UnionRows
+from eventide.plan.algebra.nodes import Follows, InstantAggregate
 from eventide.plan.events.time_order import follows_time
 from eventide.plan.expressions import Column
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
@@ -149,6 +150,15 @@ def _(plan: Merge, builder: TreeBuilder, how: Building = WHOLE) -> int:
 
 
 @add_plan.register
+def _(plan: Follows, builder: TreeBuilder, how: Building = WHOLE) -> int:
+    from eventide.operators.algebra.follow import FollowEvents
+
+    within = replace(how, owned=ALL_TIME, inside=True)
+    numbers = tuple(add_plan(each, builder, within) for each in plan.children)
+    return builder.place(FollowEvents(plan, row_schema(plan.row)), plan, numbers)
+
+
+@add_plan.register
 def _(plan: DerivedStream, builder: TreeBuilder, how: Building = WHOLE) -> int:
     return add_derived(builder, plan, how)
 
@@ -192,6 +202,13 @@ def _(node: Filter, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
 @operators_of.register
 def _(node: Project, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
     return (ProjectRows(node.items, row_schema(node.row)),)
+
+
+@operators_of.register
+def _(node: InstantAggregate, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    from eventide.operators.algebra.instants import AggregateInstants
+
+    return (AggregateInstants(node, row_schema(node.row)),)
 
 
 @operators_of.register
@@ -242,7 +259,7 @@ def is_over_stream(plan: Plan) -> bool:
 def _(node: SlidingAggregate, how: Building) -> tuple[Operator[Any], ...]:
     from eventide.operators.windows.frames import AggregateFrames
 
-    return (AggregateFrames(node, row_schema(node.row), how.owned),)
+    return (AggregateFrames(node, row_schema(node.row), how.owned, how.threads),)
 
 
 @operators_of.register
@@ -264,14 +281,14 @@ def _(node: MatchRecognize, how: Building) -> tuple[Operator[Any], ...]:
 
 
 @operators_of.register
-def _(node: Situations, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+def _(node: Situations, how: Building) -> tuple[Operator[Any], ...]:
     from eventide.operators.situations.derive import DeriveSituations
 
-    return (DeriveSituations(node, row_schema(node.row)),)
+    return (DeriveSituations(node, row_schema(node.row), how.threads),)
 
 
 @operators_of.register
 def _(node: TemporalPattern, how: Building) -> tuple[Operator[Any], ...]:
     from eventide.operators.situations.match import MatchSituations
 
-    return (MatchSituations(node, row_schema(node.row), how.owned),)
+    return (MatchSituations(node, row_schema(node.row), how.owned, threads=how.threads),)

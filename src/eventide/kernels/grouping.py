@@ -92,3 +92,18 @@ def order_by_key(codes: Int32s, offsets: Int64s, order: Int64s) -> None:
     for i in range(len(codes)):
         order[place[codes[i]]] = i
         place[codes[i]] += 1
+
+
+@kernel
+def count_keys(codes: Int32s, first: int, last: int, counts: Int64s) -> None:
+    """Count the rows [first, last) of each key; `counts` starts at zero."""
+    for i in range(first, last):
+        counts[codes[i]] += 1
+
+
+@kernel
+def order_range(codes: Int32s, first: int, last: int, place: Int64s, order: Int64s) -> None:
+    """Write the rows [first, last), those of each key from `place` on: a part of `order_by_key`."""
+    for i in range(first, last):
+        order[place[codes[i]]] = i
+        place[codes[i]] += 1

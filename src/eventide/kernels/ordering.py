@@ -88,3 +88,20 @@ def sort_pairs(
         sorted_numbers[:] = held_numbers
         sorted_others[:] = held_others
         shift += DIGIT_BITS
+
+
+@kernel
+def merge_order(values: Int64s, offsets: Int64s, order: Int64s) -> None:
+    """Write the stable order of values that ascend in each part [offsets[p], offsets[p + 1]).
+
+    There are few parts.
+    """
+    place = offsets[:-1].copy()
+    for i in range(len(order)):
+        least = -1
+        for part in range(len(place)):
+            at = place[part]
+            if at < offsets[part + 1] and (least < 0 or values[at] < values[place[least]]):
+                least = part
+        order[i] = place[least]
+        place[least] += 1

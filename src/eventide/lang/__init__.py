@@ -1,5 +1,8 @@
-"""Languages: query text to plan nodes. SQL is the only one so far.
+"""Languages: query text to plan nodes.
 
-sql/      SQL and what we add to it
-seen.py   the plans of texts that were seen before
+sql/           SQL and what we add to it
+cel/           CEL, the language of events that follow each other
+constants.py   constants as all languages write them
+parameters.py  the values of ? and $name
+seen.py        the plans of texts that were seen before
 """

@@ -1,8 +1,8 @@
 """The plans of texts that were seen before.
 
 A plan depends on nothing but what it was made of: the text, the values of its parameters, the
-schemas of all streams and the named queries. So a plan is found again by these, and is never out of
-date.
+schemas of all streams, the named queries and the functions of users. So a plan is found again by
+these, and is never out of date.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from threading import Lock
 
 from eventide.plan.named import NamedQuery
 from eventide.plan.tree import Plan
+from eventide.plan.user_functions import REGISTERED
 from eventide.schema import Schema
 
 MOST_PLANS = 256
@@ -32,6 +33,8 @@ class Surroundings:
     catalog: Mapping[str, Schema]
     indexed: frozenset[str]
     named: Mapping[str, NamedQuery]
+    functions: int
+    """How often users' functions have been registered."""
 
     @classmethod
     def of(
@@ -41,7 +44,7 @@ class Surroundings:
         named: Mapping[str, NamedQuery],
     ) -> Surroundings:
         """Return surroundings that do not change when the mappings do."""
-        return cls(dict(catalog), frozenset(indexed), dict(named))
+        return cls(dict(catalog), frozenset(indexed), dict(named), REGISTERED.changes)
 
 
 class SeenPlans:

@@ -28,7 +28,7 @@ from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.key_entries import current_entries, number_rows, table_for
 from eventide.kernels.key_table import empty_table, look_up, number_keys
-from eventide.operators.columns import Numbered, encode_more
+from eventide.operators.columns import Numbered
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.key_layer import (
     KeyDirectory,
@@ -39,6 +39,7 @@ from eventide.operators.key_layer import (
     chosen,
     nothing,
 )
+from eventide.operators.key_parts import number_in_threads
 
 FEW = 512
 """Up to this many keys and rows are one layer."""
@@ -185,11 +186,11 @@ class TakenKeys(Generic[Remembered]):
         """Whether it is the whole state."""
         return self.source is None
 
-    def numbered(self) -> Numbered:
+    def numbered(self, threads: int = 1) -> Numbered:
         """Number the keys that were taken, then the new ones in order of their first events."""
         columns, events = self.asked.columns, self.asked.events
         if not columns or events >= MANY_EVENTS:
-            return encode_more(self.part.keys, columns, events)
+            return number_in_threads(self.part.keys, columns, events, threads)
         known, asked = self.held.words, self.asked.words
         codes, fresh = np.empty(events, np.int32), np.empty(events, np.int64)
         table = table_for(len(known[0]) + events)

@@ -43,6 +43,7 @@ from eventide.plan.render import render
 from eventide.plan.times import parse_duration, parse_timestamp
 from eventide.plan.tree import Keys, Plan, Row, Use
 from eventide.plan.types import can_cast
+from eventide.plan.user_functions import called_like_functions, function_named, user_function
 from eventide.schema import BOOL, FLOAT64, INT64, NULL, STRING, TIMESTAMP, DataType, Schema
 
 
@@ -158,7 +159,8 @@ def bind_call(call: Expression) -> Expression:
             hint = hint or cast_hint(arguments)
         raise BindError(message, span=call.span, hint=hint)
     cast = tuple(map(cast_implicitly, arguments, signature.arguments))
-    return replace(call, arguments=cast, type=signature.result)
+    user = None if call.function in FUNCTIONS else user_function(call.function)
+    return replace(call, arguments=cast, type=signature.result, user=user)
 
 
 def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
@@ -215,11 +217,10 @@ def _bind_cast(cast: Cast) -> Expression:
 
 
 def _function(call: Call) -> Function:
-    function = FUNCTIONS.get(call.function)
+    function = FUNCTIONS.get(call.function) or function_named(call.function)
     if function is None:
-        names = [name for name, each in FUNCTIONS.items() if each.form == "call"]
         message = f"no function {call.function!r}"
-        hint = suggestion(call.function, names, "function")
+        hint = suggestion(call.function, called_like_functions(), "function")
         raise BindError(message, span=call.span, hint=hint)
     count, most = len(call.arguments), function.at_most
     if count < function.at_least or (most is not None and count > most):

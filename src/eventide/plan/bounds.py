@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eventide.plan.algebra.nodes import Follows
 from eventide.plan.expressions import At, MatchNumber, RowsFrame, walk
 from eventide.plan.nodes import scans_of
 from eventide.plan.patterns.automaton import DONE, PatternAutomaton, automaton_of
@@ -23,6 +24,10 @@ from eventide.plan.standing.windows import Windowed
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, WindowAggregate
 
+_WAITS = (
+    "an event that nothing follows waits for ever, so a live query keeps it: bound how long "
+    "a result may be, as in NEXT{… AND DUR <= 10 min}"
+)
 _CURE = "so a live query keeps its rows: add WITHIN INTERVAL '…'"
 
 
@@ -32,6 +37,8 @@ def unbounded_reasons(plan: Plan) -> Iterator[str]:
         reason = unbounded_reason(plan)
         if reason is not None:
             yield reason
+    if isinstance(plan, Follows) and plan.within_us is None:
+        yield _WAITS
     kept = list(kept_of_every_key(plan))
     for what, cure in kept:
         yield f"of every key that ever came {what}, so a live query grows with the keys: {cure}"

@@ -119,8 +119,8 @@ def require_local(expression: Expression, row: Row) -> None:
                     require(name in row, f"no column {name!r}")
                     message = f"{name} is {row[name]}, not {data_type}"
                     raise PlanError(message)
-            case Call(function=function):
-                require(function in FUNCTIONS, f"no function {function!r}")
+            case Call(function=function, user=user):
+                require(user is not None or function in FUNCTIONS, f"no function {function!r}")
                 require_type(part)
             case (
                 Aggregate()

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import TYPE_CHECKING, assert_never
 from typing import Literal as Choice
-from typing import assert_never
 
 from eventide.errors import Span
 from eventide.schema import BOOL, INT64, INTERVAL, NULL, STRING, TIMESTAMP, DataType
+
+if TYPE_CHECKING:
+    from eventide.plan.user_functions import UserFunction
 
 Edge = Choice["first", "last", "start"]
 
@@ -42,12 +45,16 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function or an operator applied to arguments, by its name in `functions.FUNCTIONS`."""
+    """A function or an operator applied to arguments, by its name in `functions.FUNCTIONS`.
+
+    `user` is the function, once the call is bound, if it is a user's.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
     type: DataType = NULL
     span: Span | None = field(default=None, compare=False)
+    user: UserFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)

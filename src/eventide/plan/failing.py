@@ -12,6 +12,8 @@ def can_fail(expression: Expression) -> bool:
     if any(map(can_fail, children(expression))):
         return True
     match expression:
+        case Call(user=user) if user is not None:
+            return True
         case Call(function=name, type=data_type):
             return FUNCTIONS[name].can_fail and data_type.kind != "float64"
         case Cast(argument=argument, type=data_type, or_null=or_null):

@@ -19,6 +19,8 @@ from eventide.lang.sql import plan_sql
 EVENTS = 30_000
 HELD = "DEFINE fast AS speed > 70 AT LEAST 4 SECONDS, brake AS speed < 20, last AS speed > 95"
 PATTERN = f"{HELD} PATTERN fast overlaps brake; fast before brake AND fast before last"
+FRAMES = """SELECT k, AVG(speed) OVER (PARTITION BY k ORDER BY ts
+  ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS m FROM s"""
 RETURN = "RETURN START(fast) AS began"
 ALONE = f"FROM s {PATTERN} WITHIN 1 MINUTE {RETURN}"
 BY_KEY = f"FROM s PARTITION BY k {PATTERN} WITHIN 1 MINUTE {RETURN}"
@@ -82,6 +84,12 @@ def test_where_it_is_cut(database: Database) -> None:
     assert told(confirmed).endswith("in one slice, because a match is confirmed any time later")
     rows = f"SELECT * FROM s SITUATIONS ({HELD})"
     assert told(rows).endswith("in one slice, because a situation can last any time")
+    with patch.object(placement, "SMALLEST_PART", 15_000), patch("os.cpu_count", lambda: 3):
+        assert told(BY_KEY).endswith("own situations, large batches by k on 3 threads")
+        assert told(FRAMES).endswith("back any time, large batches by k on 3 threads")
+        assert "threads" not in told(rows)
+    with patch.object(placement, "SMALLEST_PART", 15_001), patch("os.cpu_count", lambda: 3):
+        assert "threads" not in told(BY_KEY)
 
 
 def test_what_is_remembered(database: Database) -> None:

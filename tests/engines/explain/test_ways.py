@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eventide.api.database import Database, sql
+from eventide.api.database import Database
+from eventide.api.in_memory import sql
 from eventide.engines.explain.text import seconds_text
 from eventide.engines.history.profiling import replay_timed
 from eventide.engines.history.weights import DEFAULTS

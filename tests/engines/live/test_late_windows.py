@@ -141,11 +141,11 @@ def test_many_keys_and_events(window: str, aggregates: Aggregates) -> None:
     text = text_of(window, aggregates, by_key=True, filtered=False)
     engine = LiveEngine.of(plan_sql(text, CATALOG), CATALOG, 2, late="window")
     batches: Batches = []
-    for size in [5000, *([40] * 25)]:
+    for size in [2000, *([40] * 12)]:
         now += choose.randrange(3)
         batches.append(
             [
-                (now - choose.randrange(14), f"k{choose.randrange(3000)}", choose.randrange(9))
+                (now - choose.randrange(14), f"k{choose.randrange(1500)}", choose.randrange(9))
                 for _ in range(size)
             ]
         )

@@ -283,7 +283,7 @@ def test_an_error_says_where_and_ends_the_query(tmp_path: Path) -> None:
 def test_with_within_little_is_remembered_however_long_it_runs() -> None:
     query = feed(f"{SPAN} PATTERN (A B+) WITHIN INTERVAL '3' SECOND {letters('AB')}")
     most = 0
-    for number in range(1500):
+    for number in range(300):
         query.push("a" if number % 50 == 0 else "b")
         most = max(most, query.rows_kept)
     assert 2 < most <= 4
@@ -292,7 +292,7 @@ def test_with_within_little_is_remembered_however_long_it_runs() -> None:
         f"{letters('ABC')}"
     )
     most = 0
-    for number in range(500):
+    for number in range(150):
         skipping.push("abxxb"[number % 5])
         most = max(most, skipping.rows_kept)
     assert 5 < most <= 11

@@ -17,7 +17,7 @@ from eventide.errors import EvaluationError, UnsupportedError
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.patterns import search as match_search
 from eventide.lang.sql import plan_sql
-from eventide.operators.patterns import match as match_rows
+from eventide.operators import key_parts
 from eventide.operators.patterns.match import MatchRows
 from eventide.schema import Schema
 
@@ -83,7 +83,7 @@ def test_windows_are_events_at_their_end() -> None:
 def test_keys_without_rows_in_a_batch_are_remembered_by_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(match_rows, "SMALLEST_PART", 2)
+    monkeypatch.setattr(key_parts, "SMALLEST_PART", 2)
     plan = plan_sql(match("PARTITION BY k MEASURES MATCH_NUMBER() AS n PATTERN (A)"), {"s": ONE})
 
     def numbers(threads: int) -> list[dict[str, Any]]:

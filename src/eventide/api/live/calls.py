@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from eventide.api.live.shown.metrics import Value
     from eventide.api.live.subscription import Subscription
     from eventide.api.live_side import LiveSide
-    from eventide.lang.sql.parameters import Parameters
+    from eventide.lang.parameters import Parameters
     from eventide.sinks.contract import Sink
 
 

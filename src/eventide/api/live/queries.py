@@ -21,21 +21,22 @@ from eventide.api.live.receiver import Receive, receiver_of
 from eventide.api.live.running import RunningStream
 from eventide.api.live.subscription import Subscription
 from eventide.api.named import NamedQueries, reached_names
+from eventide.api.published import publish
 from eventide.api.stream import instant
 from eventide.engines.live.engine import LiveEngine
 from eventide.engines.standing.choice import best_plan
 from eventide.engines.standing.resume import resumed
 from eventide.errors import SchemaError, StateError, StoreError
 from eventide.instants import START_OF_TIME_US
+from eventide.lang.parameters import Parameters
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.stream import plan_stream
 from eventide.lang.sql.named.texts import NamedTexts
-from eventide.lang.sql.parameters import Parameters
-from eventide.lang.sql.statement import Statement
+from eventide.lang.sql.statement import Statement, read_statement
+from eventide.plan.events.written import refuse_written
 from eventide.plan.named import NamedQuery
 from eventide.plan.nodes import stored_streams
 from eventide.plan.tree import Plan
-from eventide.plan.written import refuse_written
 from eventide.sinks.contract import Sink
 from eventide.store import Store
 from eventide.store.store import STREAM_NAME
@@ -72,6 +73,9 @@ class LiveQueries:
     ) -> Subscription:
         """Return a query that runs, fresh or where it was."""
         with self.starting:
+            statement = read_statement(text)
+            if statement.cel:
+                publish(self.named, statement, params)
             # What a durable query depends on is its own: others may not change it.
             alone = options.from_history or options.name is not None
             shared = {} if alone else self.running_below(text, params)

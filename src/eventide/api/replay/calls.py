@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from eventide.errors import UnboundedStateWarning
-from eventide.lang.sql.parameters import Parameters
+from eventide.lang.parameters import Parameters
 from eventide.lang.sql.statement import Statement
+from eventide.plan.events.written import refuse_written
 from eventide.plan.nodes import stored_streams
 from eventide.plan.times import Duration
 from eventide.plan.tree import Plan
-from eventide.plan.written import refuse_written
 from eventide.schema import Schema
 from eventide.store import Store
 
@@ -37,7 +37,7 @@ class ReplayCalls(ABC):
 
     @abstractmethod
     def plan(self, query: str | Statement, params: Parameters = None) -> Plan:
-        """Return the plan of a query over streams."""
+        """Return the plan of a query over streams, which publishes what it says."""
 
     @abstractmethod
     def pointing(self, text: str) -> AbstractContextManager[None]:

@@ -12,10 +12,11 @@ import pyarrow as pa
 from eventide.engines.derived import Opener
 from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.history.access import Access, Cost, WorkStep
+from eventide.engines.history.algebra.spans import Spans, spans_of
 from eventide.engines.history.answer import table_of
 from eventide.engines.history.choice import ReplayWay, Ways, ways
 from eventide.engines.history.composed import latest, source_of
-from eventide.engines.history.merged import newest_of
+from eventide.engines.history.merged import newest_of, run_merged
 from eventide.engines.history.patterns.conditions import Condition
 from eventide.engines.history.patterns.estimate import PatternFacts, estimates
 from eventide.engines.history.patterns.question import PatternQuestion
@@ -27,7 +28,8 @@ from eventide.engines.history.situations.joined import named_inputs, run_input
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
 from eventide.engines.standing.explained import ExplainedStanding, explain_standing
-from eventide.plan.nodes import DerivedStream, Relational, Scan, scans_of
+from eventide.instants import END_OF_TIME_US
+from eventide.plan.nodes import DerivedStream, Relational, Scan, is_chain, scans_of
 from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.nodes import Merge
 from eventide.plan.standing.update_patterns import windows_of
@@ -162,6 +164,18 @@ def reaches_with(question: PatternQuestion, facts: PatternFacts, attribute: str)
         yield reach
 
 
+@dataclass(frozen=True, slots=True)
+class ExplainedMerge:
+    """A block whose scans are merged in order of time, and the cost of all of it if it was run."""
+
+    name: str
+    events: Mapping[str, int]
+    """How many events each stream has."""
+    spans: Spans | str
+    """The periods that are read, or why all events are."""
+    step: WorkStep | None = None
+
+
 @dataclass(frozen=True)
 class Explained:
     """A query, block by block."""
@@ -176,6 +190,8 @@ class Explained:
     """The blocks that are standing queries."""
     derived: Mapping[str, DerivedStream] = field(default_factory=dict)
     """The derived streams that blocks read, by the names of their scans."""
+    merged: tuple[ExplainedMerge, ...] = ()
+    """The blocks over several scans, without windows."""
 
     @property
     def is_standing(self) -> bool:
@@ -186,7 +202,7 @@ class Explained:
     @property
     def analyzed(self) -> bool:
         """Whether it was run."""
-        ran = any(each.steps for each in self.standing)
+        ran = any(each.steps for each in self.standing) or any(each.step for each in self.merged)
         return ran or any(block.actual is not None for block in self.blocks)
 
 
@@ -215,7 +231,8 @@ def explained(
         waited = sum(each.seconds for each in joined) - before
         rest = WorkStep("DuckDB", max(0.0, perf_counter() - started - waited), rows)
     joins = tuple(WorkStep("PeriodJoin", each.seconds, each.rows) for each in joined)
-    return Explained(plan, tuple(seen.blocks), rest, joins, tuple(seen.standing), seen.derived)
+    standing, merged = tuple(seen.standing), tuple(seen.merged)
+    return Explained(plan, tuple(seen.blocks), rest, joins, standing, seen.derived, merged)
 
 
 @dataclass
@@ -230,6 +247,7 @@ class Explainer:
     blocks: list[ExplainedBlock] = field(default_factory=list)
     standing: list[ExplainedStanding] = field(default_factory=list)
     derived: dict[str, DerivedStream] = field(default_factory=dict)
+    merged: list[ExplainedMerge] = field(default_factory=list)
 
     def tables(self, plan: Plan, called: str = "") -> dict[str, pa.Table]:
         """Explain a plan; return the rows of its inputs, by name, without `analyze` no rows."""
@@ -253,6 +271,8 @@ class Explainer:
             )
             self.standing.append(query)
             return row_schema(block.row).empty_table() if table is None else table
+        if not is_chain(block):
+            return self.merged_block(name, block)
         (scan,) = scans_of(block)
         source = self.sources[scan.stream]
         started = perf_counter()
@@ -265,6 +285,22 @@ class Explainer:
             rows = table_of(block, batches)
             seen = replace(seen, actual=cost, rows=rows.num_rows)
         self.blocks.append(seen)
+        return rows
+
+    def merged_block(self, name: str, block: Plan) -> pa.Table:
+        """Explain a plan over several scans without windows; return the rows."""
+        rows: pa.Table = row_schema(block.row).empty_table()
+        events = {scan.stream: self.sources[scan.stream].row_count for scan in scans_of(block)}
+        spans = spans_of(block, self.sources)
+        seen = ExplainedMerge(name, events, spans)
+        if self.analyze:
+            started = perf_counter()
+            periods = None if isinstance(spans, str) else spans.periods
+            batches = run_merged(block, self.sources, END_OF_TIME_US, periods=periods)
+            rows = table_of(block, batches)
+            step = WorkStep("Merge", perf_counter() - started, rows.num_rows)
+            seen = replace(seen, step=step)
+        self.merged.append(seen)
         return rows
 
 

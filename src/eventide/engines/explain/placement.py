@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from eventide.engines.build import build_live_tree, build_tree
 from eventide.engines.derived import Opener, parts_of
-from eventide.engines.explain.explained import Explained, ExplainedBlock
+from eventide.engines.explain.explained import Explained, ExplainedBlock, ExplainedMerge
 from eventide.engines.explain.situations import kept_text, matcher_lines
 from eventide.engines.explain.text import aligned, block_lines, seconds_text
 from eventide.engines.history.access import WorkStep
@@ -28,12 +28,23 @@ from eventide.engines.standing.explained import (
     live_line,
 )
 from eventide.errors import UnsupportedError
+from eventide.operators.key_parts import SMALLEST_PART
 from eventide.plan.bounds import kept_of_every_key, unbounded_reason, unbounded_reasons
 from eventide.plan.explain import explain
-from eventide.plan.nodes import EndRows, Relational, derived_in, match_of, scans_of, situations_of
+from eventide.plan.expressions import Expression
+from eventide.plan.nodes import (
+    EndRows,
+    Relational,
+    derived_in,
+    is_chain,
+    match_of,
+    scans_of,
+    situations_of,
+)
 from eventide.plan.patterns.cutting import why_whole
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
+from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan, remembers
@@ -41,6 +52,7 @@ from eventide.plan.windows.nodes import (
     CalendarWindow,
     CountWindow,
     Sessions,
+    SlidingAggregate,
     WindowAggregate,
     WindowRanks,
 )
@@ -90,6 +102,8 @@ def describe_embedded(seen: Explained) -> str:
         derived = block.scan.stream in seen.derived
         lines.append(f"history: {describe_history(block, derived=derived)}")
         lines += block_lines(block)
+    for merged in seen.merged:
+        lines += merge_lines(merged)
     for query in seen.standing:
         lines += standing_lines(query, live=seen.is_standing and not seen.derived)
     for place, node in enumerate(joins_of(seen.plan)):
@@ -113,7 +127,7 @@ def describe_live(seen: Explained) -> str:
     """Return what a live run of a plan remembers."""
     if len(seen.blocks) == 1 and not (seen.derived or seen.standing):
         return describe_state(seen.plan)
-    reasons = "; ".join(unbounded_reasons(seen.plan))
+    reasons = "; ".join(dict.fromkeys(unbounded_reasons(seen.plan)))
     bound = f", state has no bound, because {reasons}" if reasons else ""
     return f"all of it as one tree of operators, each remembering what it needs{bound}"
 
@@ -137,6 +151,17 @@ def tally_cells(tally: OperatorTally) -> tuple[str, ...]:
     """Return the cost of an operator of a standing query as the cells of a table."""
     counts = (tally.rows_in, tally.rows_out, tally.most.tuples, tally.most.bytes)
     return (f"  {tally.name}", seconds_text(tally.seconds), *(f"{each:,}" for each in counts))
+
+
+def merge_lines(block: ExplainedMerge) -> Iterator[str]:
+    """Yield how a block over several scans is answered."""
+    events = " and ".join(f"{count:,} events of {name}" for name, count in block.events.items())
+    took = "" if block.step is None else f": {rest_text(block.step)}"
+    yield f"history: {events} in order of time, in one slice{took}"
+    if isinstance(block.spans, str):
+        yield f"index: no, because {block.spans}"
+    else:
+        yield f"index: yes, {block.spans.line}"
 
 
 def rest_text(rest: WorkStep) -> str:
@@ -178,10 +203,29 @@ def describe_history(block: ExplainedBlock, *, derived: bool = False) -> str:
     if pruned:
         events += f", less what the index rules out by {pruned},"
     if halo_of(plan) is None:
-        return f"{events} {undivided(plan)}"
+        return f"{events} {undivided(plan)}{shared(block)}"
     if count == 1:
-        return f"{events} in one slice"
+        return f"{events} in one slice{shared(block)}"
     return f"{events} in {count} slices of time on {threads} threads"
+
+
+def shared(block: ExplainedBlock) -> str:
+    """Return by which keys threads share what is in one slice; nothing if it is too little."""
+    threads = os.cpu_count() or 1
+    keys = keys_shared(block.plan)
+    if threads == 1 or not keys or block.source.row_count < 2 * SMALLEST_PART:
+        return ""
+    return f", large batches by {', '.join(map(render, keys))} on {threads} threads"
+
+
+def keys_shared(plan: Plan) -> tuple[Expression, ...]:
+    """Return the keys of situations or frames in a plan over one scan."""
+    match plan:
+        case Situations(keys=keys) | TemporalPattern(keys=keys) if keys:
+            return tuple(key.expression for key in keys)
+        case SlidingAggregate(keys=keys) if keys:
+            return keys
+    return next(filter(None, map(keys_shared, plan.children)), ())
 
 
 def undivided(plan: Plan) -> str:
@@ -237,7 +281,7 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
     """Return how a plan runs on Spark; `frames` are the streams that are DataFrames."""
     lines = []
     for block in opened_blocks(plan):
-        if windows_of(block):
+        if windows_of(block) or not is_chain(block):
             lines.append(f"spark: {spread_line(block)}")
             continue
         (scan,) = scans_of(block)

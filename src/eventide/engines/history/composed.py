@@ -11,10 +11,12 @@ from eventide.engines.history.answer import Sources, run_block, table_of
 from eventide.engines.history.merged import newest_of, run_merged
 from eventide.engines.history.weights import Weights
 from eventide.engines.standing.choice import best_plan
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.columns import concat_batches
 from eventide.operators.order_events import in_order
 from eventide.plan.nodes import DerivedStream, Relational, is_chain
 from eventide.plan.standing.nodes import Merge
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS, Attribute, Schema, row_schema
 from eventide.store import TableSource
@@ -59,7 +61,16 @@ class ComposedAnswer:
         """Return the rows of a plan over scans."""
         if is_chain(plan):
             return run_block(plan, self.sources, self.weights)
-        return table_of(plan, run_merged(best_plan(plan, self.sources), self.sources, until_us))
+        if windows_of(plan):
+            best = best_plan(plan, self.sources)
+            return table_of(plan, run_merged(best, self.sources, until_us))
+        from eventide.engines.history.algebra.spans import spans_of
+
+        spans = spans_of(plan, self.sources)
+        periods = None if isinstance(spans, str) else spans.periods
+        # Nothing goes on after the last event.
+        rows = run_merged(plan, self.sources, END_OF_TIME_US, periods=periods)
+        return table_of(plan, rows)
 
     def opened(self, plan: Plan) -> Plan:
         """Return a plan over scans alone, having answered the derived streams that it reads."""

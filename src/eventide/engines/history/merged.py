@@ -42,16 +42,18 @@ def run_merged(
     sources: Mapping[str, EventSource],
     until_us: int | None,
     tree: OperatorTree | None = None,
+    periods: Sequence[TimeRange] | None = None,
 ) -> list[pa.RecordBatch]:
     """Return the rows of a plan: an answer at the last instant before a time, or all until then.
 
-    The time is mostly that of `newest_of`; without any there is no event.
+    The time is mostly that of `newest_of`; without any there is no event. With `periods`, in order
+    of time, no other events can matter.
     """
     if until_us is None:
         return []
     tree = build_tree(plan) if tree is None else tree
-    steps = steps_of(tree, readings(plan, tree, until_us - 1), sources, until_us)
-    return list(tree.run(steps))
+    read = readings(plan, tree, until_us - 1)
+    return list(tree.run(steps_of(tree, read, sources, until_us, periods)))
 
 
 def newest_of(plan: Plan, sources: Mapping[str, EventSource]) -> int | None:
@@ -95,9 +97,10 @@ def steps_of(
     read: Sequence[Reading],
     sources: Mapping[str, EventSource],
     until_us: int,
+    periods: Sequence[TimeRange] | None = None,
 ) -> Iterator[TreeStep]:
     """Yield the events of all leaves in order of time, in steps that end with `until_us`."""
-    cursors = [(each.leaves, cursor_of(each, sources[each.stream])) for each in read]
+    cursors = [(each.leaves, cursor_of(each, sources[each.stream], periods)) for each in read]
     return merged_steps(tree, cursors, until_us)
 
 
@@ -117,12 +120,23 @@ def merged_steps(
         yield TreeStep(tuple(rows[leaf] for leaf in range(len(tree.leaves))), border_us)
 
 
-def cursor_of(read: Reading, source: EventSource) -> EventCursor:
-    """Return the events of a reading, in order."""
+def cursor_of(
+    read: Reading, source: EventSource, periods: Sequence[TimeRange] | None = None
+) -> EventCursor:
+    """Return the events of a reading, in order; if periods are given, those in them."""
     schema = pa.schema([(name, source.schema.type_of(name).arrow) for name in read.columns])
     if read.time_range.is_empty:
         return EventCursor(iter(()), schema)
-    return EventCursor(cut(source.scan(read.columns, read.time_range, read.where or None)), schema)
+    asked = [read.time_range]
+    if periods is not None:
+        asked = [each.intersect(read.time_range) for each in periods]
+    rows = (
+        batch
+        for each in asked
+        if not each.is_empty
+        for batch in source.scan(read.columns, each, read.where or None)
+    )
+    return EventCursor(cut(rows), schema)
 
 
 def cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

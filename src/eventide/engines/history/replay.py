@@ -18,7 +18,7 @@ from eventide.operators.tree import OperatorTree, TreeStep
 from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS
-from eventide.store.source import EventSource
+from eventide.store.source import SCAN_ROWS, EventSource
 
 SLICE_ROWS = 1_000_000
 """Large enough for a kernel to run long, small enough to stay near the cache."""
@@ -98,7 +98,25 @@ def run_slice(
             return list(run_chain(above, in_blocks(rows, SLICE_ROWS)))
     names = [name for name, _ in tree.scan.columns]
     batches = source.scan(names, part.read, where)
-    return list(run_chain(tree, in_blocks(batches, SLICE_ROWS) if searches else batches))
+    if threads > 1 and part.rows > SCAN_ROWS:
+        # Smaller blocks: the threads that share the keys of one do not wait for the next.
+        batches = read_ahead(in_blocks(batches, SCAN_ROWS // 2))
+    elif searches:
+        batches = in_blocks(batches, SLICE_ROWS)
+    return list(run_chain(tree, batches))
+
+
+def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, each read by a thread while the one before it is in use."""
+
+    def read() -> pa.RecordBatch | None:
+        return next(batches, None)
+
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(read)
+        while (batch := following.result()) is not None:
+            following = thread.submit(read)
+            yield batch
 
 
 def run_chain(tree: OperatorTree, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

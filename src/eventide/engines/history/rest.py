@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import Parameter, Signature
+from threading import Lock
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.errors import BindError
 from eventide.lang.sql.names.columns import unique_names
+from eventide.operators.expressions.users import values_of
+from eventide.plan.user_functions import UserFunction, user_functions
+from eventide.schema import DataType
 
 # A query text can reach only its inputs: no files, no network, no other variables of the
 # process, no settings.
@@ -35,12 +41,76 @@ def engine() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config=_LOCKED)
 
 
-# A child process has none of its threads, and would crash at its end.
-os.register_at_fork(before=engine.cache_clear)
+_TYPES = {
+    "bool": "BOOLEAN",
+    "int64": "BIGINT",
+    "float64": "DOUBLE",
+    "string": "VARCHAR",
+    "timestamp": "TIMESTAMP",
+    "binary": "BLOB",
+    "interval": "INTERVAL",
+}
+_lent: dict[str, UserFunction] = {}
+"""The functions of users that the engine has."""
+_lending = Lock()
+
+
+def forget_engine() -> None:
+    """Leave the engine to the parent: a child has none of its threads, and would crash."""
+    engine.cache_clear()
+    _lent.clear()
+
+
+os.register_at_fork(before=forget_engine)
+
+
+def lend_functions(text: str) -> None:
+    """Make the functions of users that a text may call known to the engine."""
+    if not user_functions():
+        return
+    said = text.lower()
+    with _lending:
+        for function in user_functions():
+            held = _lent.get(function.name)
+            if function.name not in said or held is function:
+                continue
+            if held is not None:
+                engine().remove_function(function.name)
+            engine().create_function(
+                function.name,
+                for_engine(function),
+                [engine_type(each) for each in function.takes],
+                engine_type(function.returns),
+                type=PythonUDFType.ARROW,
+                null_handling=FunctionNullHandling.SPECIAL,
+            )
+            _lent[function.name] = function
+
+
+def for_engine(function: UserFunction) -> Callable[..., pa.Array]:
+    """Return a user's function as the engine calls it: it counts the parameters."""
+
+    def called(*columns: pa.ChunkedArray) -> pa.Array:
+        arguments = [
+            column.combine_chunks().cast(kind.arrow)
+            for column, kind in zip(columns, function.takes, strict=True)
+        ]
+        return values_of(function, arguments, len(arguments[0]))
+
+    names = (f"argument_{number}" for number in range(len(function.takes)))
+    parameters = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
+    called.__dict__["__signature__"] = Signature(parameters)
+    return called
+
+
+def engine_type(kind: DataType) -> str:
+    """Return the name that the engine has for a type."""
+    return str(kind) if kind.kind == "decimal" else _TYPES[kind.kind]
 
 
 def run_rest(text: str, inputs: Mapping[str, pa.Table | PeriodPairs]) -> pa.Table:
     """Return the rows of a statement over named tables and joins."""
+    lend_functions(text)
     # What a cursor registers, other cursors do not see.
     with engine().cursor() as connection:
         for name, table in inputs.items():

@@ -34,7 +34,7 @@ from eventide.engines.spark.types import (
 from eventide.engines.spark.zones import zoneless_columns
 from eventide.engines.standing.choice import best_plan
 from eventide.operators.columns import concat_batches
-from eventide.plan.nodes import Relational, scans_of
+from eventide.plan.nodes import Relational, is_chain, scans_of
 from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.nodes import Merge
 from eventide.plan.standing.update_patterns import windows_of
@@ -107,12 +107,13 @@ class SparkAnswer:
         return joined_frame(plan, left, right, zoneless)
 
     def block(self, plan: Plan, beside: Set[str], zoneless: Collection[str]) -> DataFrame:
-        """Return the rows of a plan over windows or over one scan, or of several of them."""
+        """Return the rows of a plan over one scan, of one that merges several, or of all arms."""
         if isinstance(plan, Merge):
             arms = [self.block(each, beside, zoneless) for each in plan.sources]
             return reduce(DataFrame.unionAll, arms)
-        if windows_of(plan):
-            return self.merged(plan, beside, zoneless)
+        if windows_of(plan) or not is_chain(plan):
+            read = beside | {scan.stream for scan in scans_of(plan)}
+            return self.merged(plan, read, zoneless)
         (scan,) = scans_of(plan)
         given = self.given
         if scan.stream in given.frames:

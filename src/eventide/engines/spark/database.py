@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.api.builder import Query
 from eventide.api.named import Named, NamedQueries
+from eventide.api.published import publish
 from eventide.api.replay.pace import Speed
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, forward_range, instant
@@ -28,18 +29,18 @@ from eventide.engines.spark.workers import check_workers
 from eventide.engines.spark.zones import zoneless_columns
 from eventide.errors import BindError, UnsupportedError, pointing_into
 from eventide.instants import ALL_TIME
+from eventide.lang.parameters import Parameters
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_request
 from eventide.lang.sql.named.texts import NamedTexts
-from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
+from eventide.plan.events.written import refuse_written, written_tables
 from eventide.plan.explain import explain
 from eventide.plan.nodes import scans_of
 from eventide.plan.sizes import Bytes, size_bytes
 from eventide.plan.standing.choose import steady_plan
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
-from eventide.plan.written import refuse_written, written_tables
 from eventide.schema import SEQ, TS, Schema
 from eventide.store import Store, StoredStream
 
@@ -160,7 +161,18 @@ class SparkDatabase:
         statement = read_statement(str(query))
         if statement.kind in ("create", "drop"):
             return self.define(named_request(statement))
+        self.publish(statement, params)
         return self.answer(statement, frames, params)
+
+    def publish(self, statement: Statement, params: object) -> None:
+        """Define the streams that a CEL text publishes in the database."""
+        if self.named is not None:
+            publish(self.named, statement, params)
+        elif statement.cel:
+            from eventide.lang.sql.cel.publish import refuse_published
+
+            hint = "leave it out, or name a folder: ev.spark(spark, path)"
+            refuse_published(statement, "there is no database to publish in", hint)
 
     def answer(
         self, statement: Statement, frames: dict[str, DataFrame], params: object
@@ -224,6 +236,7 @@ class SparkDatabase:
         text = str(first)
         if isinstance(first, Mapping):
             frames, text = {**first, **frames}, str(query)
+        self.publish(read_statement(text), params)
         catalog = {name: schema_of(frame.drop(CLOCK)) for name, frame in frames.items()}
         named = self.inlined(frames)
         plan = plan_sql(text, catalog, params, indexed=catalog, named=named)

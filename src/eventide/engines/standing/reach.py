@@ -58,6 +58,8 @@ def conditions_of(plan: Plan) -> tuple[dict[str, ValueRange], ...]:
     match plan:
         case Scan() | Windowed():
             return tuple({} for _ in scans_of(plan))
+        case Filter(source=Scan(), condition=condition):
+            return (dict(merged(conjuncts(condition))),)
         case Filter(source=Windowed(window=RowsWindow() | SessionWindow()) as window):
             # There, an event that does not pass itself may still push another out, or keep it.
             return conditions_of(window)

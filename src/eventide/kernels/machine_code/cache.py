@@ -11,6 +11,7 @@ from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from time import time
 from typing import Any, cast
 from uuid import uuid4
 
@@ -32,6 +33,8 @@ Cpu = tuple[str, str, str]
 """What code runs on: the system, the name of the CPU and its features, as LLVM has them."""
 
 DIGEST_BYTES = 32
+STALE_S = 7 * 86_400
+"""Code of other sources is kept for so long: another checkout may share the folder."""
 _CONFIG: Any = config  # which gets its content at run time
 _PYTHON = f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
 
@@ -98,11 +101,13 @@ class KernelCache(_Cache):
             yield from (folder / name for folder in folders())
 
     def _forget_stale_code(self, folder: Path, name: str) -> None:
-        """Remove code of this kernel that was made from other sources, or by another numba."""
+        """Remove old code of this kernel, made from other sources or by another numba."""
         current = name[: name.index(".", len(self._stem))]
         for path in folder.glob(f"{self._stem}*.code"):
             if not path.name.startswith(current):
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # another process may have removed it
+                    if path.stat().st_mtime < time() - STALE_S:
+                        path.unlink()
 
     def enable(self) -> None:
         """Do nothing: there is no reason to switch it off."""

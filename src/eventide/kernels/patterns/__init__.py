@@ -9,7 +9,7 @@ preferred.py   the search for one match from each start row; ways_on.py: the nex
 every.py       the search for all matches; node_sets.py: where a path can be; completion.py: its end
 remembered.py  states of a search that are known to fail
 code.py        conditions as instructions; machine.py runs them
-registers.py   what conditions can read of a match; numbers.py: comparison and arithmetic
+registers.py   what conditions can read of a match
 kept.py        aggregates of a match that registers alone do not hold
 entry.py       where searches meet that began at different rows
 """

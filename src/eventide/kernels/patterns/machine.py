@@ -5,6 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.compiled import call_lean, inline_lean
+from eventide.kernels.numbers import (
+    compare_floats,
+    compare_ints,
+    divide_rounded,
+    integer_remainder,
+    product,
+    wide_as_float,
+)
 from eventide.kernels.patterns.code import (
     ABS_F,
     ABS_I,
@@ -60,14 +68,6 @@ from eventide.kernels.patterns.code import (
     fail,
 )
 from eventide.kernels.patterns.kept import exact_sum, kept_value
-from eventide.kernels.patterns.numbers import (
-    compare_floats,
-    compare_ints,
-    divide_rounded,
-    integer_remainder,
-    product,
-    wide_as_float,
-)
 from eventide.kernels.patterns.registers import give_back, row_of, take, variable_of
 from eventide.kernels.patterns.tables import NO_ANSWER, OK
 

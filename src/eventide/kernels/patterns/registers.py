@@ -12,6 +12,7 @@ import numpy as np
 from eventide.kernels.aggregates.sums import exact_pair, two_product
 from eventide.kernels.aggregates.wide_sums import add_pair
 from eventide.kernels.compiled import call_lean, inline_lean
+from eventide.kernels.numbers import compare_floats
 from eventide.kernels.patterns.code import (
     ADD_FLOATS,
     ADD_INTS,
@@ -49,7 +50,6 @@ from eventide.kernels.patterns.code import (
     Work,
 )
 from eventide.kernels.patterns.kept import count_in_tree
-from eventide.kernels.patterns.numbers import compare_floats
 
 
 @call_lean

@@ -3,7 +3,8 @@
 A row is a set of bits, one for each condition that holds on it. Most rows have the bits of the row
 before them in their key, and cost one comparison. Positions number the rows: ends are compared by
 position, so that events of one time still come one after the other. Row i of a batch is at
-base + 2i + 1, and the even position before it belongs to a silence that it ends.
+base + 2i + 1, and the even position before it belongs to a silence that it ends. The rows of some
+keys have the places that they have among the rows of all.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def silence(
 
 @kernel
 def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more than its work
-    rows: tuple[Int64s, Int32s, Int64s],
+    rows: tuple[Int64s, Int32s, Int64s, Int64s],
     first: int,
     base: int,
     rules: tuple[Int64s, Int64s, Int64s],
@@ -98,12 +99,12 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
 ) -> int:
     """Follow the runs of all keys through rows; return the row to go on with, or their number.
 
-    `rows` are times, keys and bits; `rules` the least and the longest duration of each symbol and
-    whether it is seen only at its end. `filled` counts runs and changes: it returns when there is
-    no room left for a row. `members` lists, for each symbol in `counted`, which row is in which
-    run, from `members[2][symbol]` on.
+    `rows` are times, keys, bits and places; `rules` the least and the longest duration of each
+    symbol and whether it is seen only at its end. `filled` counts runs and changes: it returns when
+    there is no room left for a row. `members` lists, for each symbol in `counted`, which row is in
+    which run, from `members[2][symbol]` on.
     """
-    ts, codes, bits = rows
+    ts, codes, bits, places = rows
     least, _, late = rules
     held, waiting, last_ts, open_run = by_key
     symbols = len(least)
@@ -116,9 +117,10 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
         key = codes[i]
         now = bits[i]
         time = ts[i]
+        position = base + 2 * places[i] + 1
         if gap_us >= 0 and held[key] != 0 and time - last_ts[key] > gap_us:
             end = last_ts[key] + gap_us
-            changed = silence(key, end, base + 2 * i, rules, by_key, runs, changes, changed)
+            changed = silence(key, end, position - 1, rules, by_key, runs, changes, changed)
         before = held[key]
         if now != before:
             for symbol in range(symbols):
@@ -128,7 +130,7 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
                 if before & bit:
                     run = open_run[key * symbols + symbol]
                     waiting[key] &= ~bit
-                    changed = end_run(run, time, base + 2 * i + 1, rules, runs, changes, changed)
+                    changed = end_run(run, time, position, rules, runs, changes, changed)
                     continue
                 run = found
                 found += 1
@@ -136,7 +138,7 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
                 runs[0][run] = key
                 runs[1][run] = symbol
                 runs[2][run] = time
-                runs[3][run] = base + 2 * i + 1
+                runs[3][run] = position
                 runs[4][run] = 0
                 runs[5][run] = NEVER
                 runs[6][run] = NEVER
@@ -151,8 +153,8 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
                 run = open_run[key * symbols + symbol]
                 if time - runs[2][run] >= least[symbol]:
                     waiting[key] &= ~(1 << symbol)
-                    runs[6][run] = base + 2 * i + 1
-                    changes[0][changed] = base + 2 * i + 1
+                    runs[6][run] = position
+                    changes[0][changed] = position
                     changes[1][changed] = time
                     changes[2][changed] = run
                     changes[3][changed] = SEEN

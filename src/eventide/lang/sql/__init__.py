@@ -10,12 +10,13 @@ block.py         a SELECT over one stream → plan nodes
 select_list.py   the items of any SELECT, their names, aggregates and groups
 indexed.py       SELECTs that the index of a stored stream answers
 ordering.py      ORDER BY, LIMIT and DISTINCT around a block
-expressions.py   scalar expressions; literals.py and intervals.py: their constants
+expressions.py   scalar expressions; types.py and intervals.py: what stands in them
 numbering.py     ROW_NUMBER and LEAD as row patterns
 ctes.py          a CTE that a clause of ours reads goes in its place
 relation_rows.py a relation in ordinary SQL; values.py: VALUES as events
 spans.py         where in the text something stands
 fragments.py     names and expressions that become part of a query's text
+cel/             CEL texts, and FROM CEL (…)
 named/           CREATE STREAM and CREATE VIEW, and their names in FROM
 names/           what names mean, and what columns are called
 functions/       which functions there are, their arguments and formats, their words on Spark
@@ -32,7 +33,7 @@ from collections.abc import Collection, Mapping
 
 from eventide.errors import EventideError
 from eventide.lang.seen import SeenPlans, Surroundings, key_of
-from eventide.lang.sql.cut import plan_query
+from eventide.lang.sql.cut import plan_events, plan_query
 from eventide.lang.sql.named.inline import with_named
 from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.names.system import SYSTEM, with_system_tables
@@ -41,7 +42,7 @@ from eventide.lang.sql.spans import close_brackets
 from eventide.lang.sql.statement import Statement, read_statement, too_deep
 from eventide.plan.bind import bind
 from eventide.plan.named import NamedQuery
-from eventide.plan.passes import optimise
+from eventide.plan.passes import IN_ORDER, optimise
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
@@ -75,6 +76,8 @@ def plan_sql(
     """
     surroundings = Surroundings.of(catalog, indexed, named)
     key = key_of(query if isinstance(query, str) else query.text, params)
+    if key is not None and isinstance(query, Statement) and query.kind == "cel":
+        key = (query.kind, key)  # the same text may be SQL as well
     seen = None if key is None else SEEN.find(key, surroundings)
     if seen is not None:
         return seen
@@ -96,6 +99,8 @@ def planned(statement: Statement, surroundings: Surroundings, params: object) ->
         if named:
             texts = NamedTexts.of(text, named)
             parsed, whole = with_named(parsed, texts, catalog), texts.whole
+        if statement.kind == "cel":
+            return optimise(plan_events(parsed, catalog, whole), IN_ORDER)
         plan = plan_query(parsed, catalog, whole, surroundings.indexed)
         return optimise(bind(plan, catalog))
     except RecursionError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from eventide.lang.sql.cel.table import CelTable
 from eventide.lang.sql.names.columns import identifier
 from eventide.lang.sql.names.derived import times_named
 from eventide.lang.sql.names.scope import NO_CTE, sources_of
@@ -23,6 +24,9 @@ def inline_ctes(query: exp.Expr) -> None:
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
         inline_cte(query, node.this)
+    for cel in list(query.find_all(CelTable)):
+        for table in list(cel.expressions):
+            inline_cte(query, table)
     for side in sides_of_relations(query):
         inline_cte(query, side, through=True)
     for select in list(query.find_all(exp.Select)):

@@ -80,6 +80,14 @@ def plan_query(
     return Relational(tuple(cutter.inputs), duckdb_sql, spark, None, reason)
 
 
+def plan_events(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Plan:
+    """Return the bound plan of SELECT * from a clause of ours whose rows are events."""
+    query = query.copy()
+    rewrite(query, catalog)
+    reader = SourceReader(catalog, text)
+    return reader.events(query.args["from_"].this, frozenset(), "CEL").source
+
+
 @dataclass
 class Cutter:
     """Walks a query, taking blocks out of it and numbering them."""

@@ -8,6 +8,7 @@ from functools import reduce
 from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
+from eventide.lang.constants import number, timestamp
 from eventide.lang.sql.functions.aggregates import aggregate_name, read_aggregate
 from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.functions.known import (
@@ -21,10 +22,10 @@ from eventide.lang.sql.functions.known import (
     is_ours,
 )
 from eventide.lang.sql.intervals import interval_us
-from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.numbering import LEAD, LIVE_HINT, ROW_NUMBER, Ranked
 from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
+from eventide.lang.sql.types import data_type, is_timestamp
 from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
@@ -40,8 +41,8 @@ from eventide.plan.expressions import (
     RowsFrame,
 )
 from eventide.plan.functions import DATE_PARTS as PARTS
-from eventide.plan.functions import FUNCTIONS
 from eventide.plan.times import unit_us
+from eventide.plan.user_functions import called_like_functions, function_named
 from eventide.schema import BOOL, INT64, INTERVAL, NULL, SEQ, STRING, TS
 
 _NULL = Literal(None, NULL)
@@ -178,7 +179,8 @@ class Translator:
         """Return a cast; of a string literal to a timestamp or a date, the timestamp."""
         is_time = is_timestamp(node.to) or node.to.this == exp.DType.DATE
         if is_time and isinstance(node.this, exp.Literal) and node.this.is_string:
-            return timestamp(node.this, or_null=isinstance(node, exp.TryCast))
+            or_null = isinstance(node, exp.TryCast)
+            return timestamp(str(node.this.this), span_of(node.this), or_null=or_null)
         argument = self.translate(node.this)
         target = data_type(node.to, self.span(node))
         return Cast(argument, target, self.span(node), or_null=isinstance(node, exp.TryCast))
@@ -388,7 +390,8 @@ class Translator:
             return self.part_of(node, str(first.this), node.expressions[1])
         if name in PARTS and len(node.expressions) == 1 and first is not None:
             return self.part_of(node, name, first)
-        if name in FUNCTIONS and FUNCTIONS[name].form == "call":
+        known = function_named(name)
+        if known is not None and known.form == "call":
             return self.call(node, name, *self.parts(node, ("expressions",)))
         raise self.unknown_function(node)
 
@@ -401,7 +404,7 @@ def unknown_function(
     node: exp.Anonymous, span: Span | None, more: tuple[str, ...] = ()
 ) -> BindError:
     """Return the error for a function that neither sqlglot nor we know; `more` may be meant."""
-    known = [*more, *(name for name, function in FUNCTIONS.items() if function.form == "call")]
+    known = [*more, *called_like_functions()]
     name = node.name.lower()
     if name in ("tumble", "hop"):
         message = f"{name.upper()} stands outside GROUP BY"

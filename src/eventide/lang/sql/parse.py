@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
@@ -13,12 +14,16 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
+from eventide.lang.parameters import assigned
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.functions.arguments import ArgumentParser
-from eventide.lang.sql.parameters import SIGNS, substituted
+from eventide.lang.sql.parameters import SIGNS, parameters_in, substituted
 from eventide.lang.sql.situations.tokens import CLAUSES, readable
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.statement import QUERY_HINT, Statement
+
+if TYPE_CHECKING:
+    from eventide.lang.sql.cel.read import CelParts
 
 
 def parse(statement: Statement, params: object = None) -> exp.Query:
@@ -27,8 +32,15 @@ def parse(statement: Statement, params: object = None) -> exp.Query:
         kind = "EXPLAIN"
         raise _no_query(kind)
     given: Sequence[Token] = statement.tokens
-    if params is not None or any(each.token_type in SIGNS for each in given):
-        given = substituted(given, params)
+    cel = _cel_of(statement)
+    values: Mapping[int, object] = {}
+    if params is not None or cel or any(each.token_type in SIGNS for each in given):
+        own = parameters_in(given)
+        values = assigned([*own, *(cel.parameters if cel else ())], params)
+        given = substituted(given, values)
+    selects = cel.selects(values) if cel else []
+    if statement.kind == "cel":
+        return selects[0]
     tokens = list(given)
     if not statement.plain:
         tokens = readable(given, is_statement=statement.kind == "tpstream")
@@ -45,11 +57,24 @@ def parse(statement: Statement, params: object = None) -> exp.Query:
     if len(statements) > 1:
         raise _several(span_of(statements[1]))
     query = _query(statements[0])
+    if selects:
+        from eventide.lang.sql.cel.read import put_cel
+
+        put_cel(query, selects)
     for select in query.find_all(exp.Select):
         if not select.expressions:
             message = "SELECT names no columns"
             raise ParseError(message, span=span_of(select) or Span(0, 6), hint=QUERY_HINT)
     return query
+
+
+def _cel_of(statement: Statement) -> CelParts | None:
+    """Return the CEL of a statement; what reads it is imported if there is any."""
+    if not statement.cel:
+        return None
+    from eventide.lang.sql.cel.read import CelParts
+
+    return CelParts.of(statement.text, statement.cel)
 
 
 def _several(span: Span | None) -> ParseError:

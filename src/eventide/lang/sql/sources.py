@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from eventide.errors import EventideError, Span, UnsupportedError
 from eventide.lang.sql.block import plan_block, scope_over, stream_below
+from eventide.lang.sql.cel.table import CelTable
 from eventide.lang.sql.ctes import inline_cte
 from eventide.lang.sql.names.columns import identifier
 from eventide.lang.sql.names.derived import (
@@ -60,7 +61,7 @@ _GROUP_HINT = (
 )
 _PLAIN_ARGS = {"expressions", "from_", "where"}
 _UNION_ARGS = {"this", "expression", "distinct"}
-_CLAUSES = (RowPattern, SituationTable)
+_CLAUSES = (RowPattern, SituationTable, CelTable)
 NO_MATCHES: Mapping[int, Scope] = {}
 
 
@@ -147,7 +148,7 @@ class SourceReader:
         """Replace every row pattern in FROM by a table; return the scope of each."""
         matched: dict[int, Scope] = {}
         for node in list(sources_of(select)):
-            if isinstance(node, RowPattern | SituationTable):
+            if isinstance(node, _CLAUSES):
                 scope = self.match(node, ctes)
                 table = exp.Table(this=identifier(scope.alias), alias=alias_of(scope.alias))
                 table.this.meta.update(node.meta)
@@ -179,8 +180,10 @@ class SourceReader:
         plan = arms[0] if len(arms) == 1 else merged_events(aligned(arms, span_of(node)))
         return Scope(node.alias or "the subquery", node.alias, list(arms[0].row), plan)
 
-    def match(self, node: RowPattern | SituationTable, ctes: Names) -> Scope:
-        """Return the scope of a clause behind a table: its plan, and the columns of its rows."""
+    def match(self, node: RowPattern | SituationTable | CelTable, ctes: Names) -> Scope:
+        """Return the scope of a clause in FROM: its plan, and the columns of its rows."""
+        if isinstance(node, CelTable):
+            return self.cel(node, ctes)
         match: Plan
         if isinstance(node, RowPattern):
             from eventide.lang.sql.patterns.plan import plan_match
@@ -208,6 +211,13 @@ class SourceReader:
         rows = "matches" if found == "match" else "situations"
         stream = alias.name if alias is not None else f"the {rows} in {source.stream}"
         return Scope(stream, alias.name if alias is not None else source.alias, fields, match)
+
+    def cel(self, node: CelTable, ctes: Names) -> Scope:
+        """Return the scope of CEL: its plan, and the times and attributes of its events."""
+        from eventide.lang.sql.cel.sources import plan_table
+
+        plan = plan_table(node, lambda table: self.events(table, ctes, "CEL"), self.catalog)
+        return Scope("the events of CEL", "", list(plan.row), plan)
 
     def standing(self, query: exp.Expr, ctes: Names) -> StandingQuery:
         """Return the plan of a standing query, perhaps in brackets behind ISTREAM or its like."""
@@ -239,7 +249,7 @@ class SourceReader:
                 return scope
         if isinstance(table, exp.Values):
             return self.written(table)
-        if isinstance(table, RowPattern | SituationTable):
+        if isinstance(table, _CLAUSES):
             return self.in_time(self.match(table, ctes), span_of(table))
         if not isinstance(table, exp.Subquery) or table.args.get("joins"):
             what = f"{word} reads a stream, or a query in brackets"

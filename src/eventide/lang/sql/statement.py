@@ -1,4 +1,4 @@
-"""What a text is: a query, a TPStream statement, EXPLAIN of one, or CREATE or DROP of a named one.
+"""What a text is: a query in SQL, TPStream or CEL, EXPLAIN, or CREATE or DROP of a named one.
 
 The text is cut into tokens here, once. Everything after this works with the `Statement`.
 """
@@ -30,7 +30,7 @@ from eventide.lang.sql.standing.clause import REPORTS, WINDOW_WORDS
 from eventide.lang.sql.windows.table_functions import WINDOW_TABLES
 from eventide.plan.situations.allen import WORDS
 
-Kind = Literal["query", "tpstream", "create", "drop"]
+Kind = Literal["query", "tpstream", "cel", "create", "drop"]
 
 QUERY_HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 
@@ -42,6 +42,8 @@ _EXPLAIN = re.compile(
 _NAMED = frozenset({"STREAM", "STORED", "VIEW"})
 """What stands behind CREATE or DROP of a named query."""
 _MOST_DIGITS = 1_000
+_MAY_BE_CEL = re.compile(r"\{|\bPUBLISH\b|\bCEL\b", re.IGNORECASE)
+_NO_NEWLINE = re.compile(r"[^\n]")
 _NUL = "\0"
 _LONG = 10_000
 """Longer texts are checked for depth before they are parsed."""
@@ -84,6 +86,8 @@ class Statement:
     explain: Literal["plan", "analyze"] | None = None
     plain: bool = False
     """Whether it is a SELECT without anything that our grammar adds to SQL's."""
+    cel: tuple[Span, ...] = ()
+    """Where CEL stands: in FROM CEL (…), or the whole text without EXPLAIN."""
 
     @property
     def explained(self) -> Statement:
@@ -103,13 +107,35 @@ def read_statement(text: str) -> Statement:
 def _read(text: str) -> Statement:
     with pointing_into(text):
         _check_encoded(text)
-        tokens, explain = _tokens(text)
+        start, explain = _explain(text)
+        query = _NO_NEWLINE.sub(" ", text[:start]) + text[start:]
+        parts: tuple[Span, ...] = ()
+        if _MAY_BE_CEL.search(text) is not None:
+            from eventide.lang.sql.cel.written import without_cel
+
+            written = without_cel(query)
+            if written.whole:
+                return Statement(text, (), "cel", explain, cel=(Span(start, len(text)),))
+            query, parts = written.sql, written.parts
+        tokens = _tokens(query, text)
         _check_words(tokens)
         _refuse_endless(text, tokens)
-        return Statement(text, tokens, _kind(tokens), explain, _is_plain(tokens))
+        plain = not parts and _is_plain(tokens)
+        return Statement(text, tokens, _kind(tokens), explain, plain, parts)
 
 
 _read_once = lru_cache(maxsize=MOST_PLANS)(_read)
+
+
+def read_cel(text: object) -> Statement:
+    """Return a CEL text, with or without EXPLAIN; also one that is SQL as well."""
+    if not isinstance(text, str):
+        message = f"a CEL query is a text, not {type(text).__name__}"
+        raise ParseError(message, hint='write it in quotes: cel("SELECT … FROM FILTER{…}(cars)")')
+    with pointing_into(text):
+        _check_encoded(text)
+        start, explain = _explain(text)
+        return Statement(text, (), "cel", explain, cel=(Span(start, len(text)),))
 
 
 def read_tpstream(text: object) -> Statement:
@@ -182,21 +208,20 @@ def _is_word(token: Token) -> bool:
     return quoted or (token.text.isidentifier() and token.token_type not in _CONDITIONS)
 
 
-def _tokens(text: str) -> tuple[tuple[Token, ...], Literal["plan", "analyze"] | None]:
-    """Return the tokens of a text without EXPLAIN, and what EXPLAIN asks for."""
+def _explain(text: str) -> tuple[int, Literal["plan", "analyze"] | None]:
+    """Return where a text goes on behind EXPLAIN, and what that asks for."""
     found = _EXPLAIN.match(text)
-    query = text
-    if found is not None:
-        # The length stays the same, so that tokens have their places in the text.
-        blank = re.sub(r"[^\n]", " ", found[1])
-        query = text[: found.start(1)] + blank + text[found.end(1) :]
+    if found is None:
+        return 0, None
+    return found.end(1), "plan" if found["analyze"] is None else "analyze"
+
+
+def _tokens(query: str, text: str) -> tuple[Token, ...]:
+    """Return the tokens of a text without EXPLAIN and CEL; they have their places in the text."""
     try:
-        tokens = tuple(Eventide().tokenize(query))
+        return tuple(Eventide().tokenize(query))
     except SqlglotError:
         raise token_error(text) from None
-    if found is None:
-        return tokens, None
-    return tokens, "plan" if found["analyze"] is None else "analyze"
 
 
 def token_error(text: str) -> ParseError:

@@ -21,6 +21,7 @@ from eventide.operators.expressions.logic import LOGIC
 from eventide.operators.expressions.numbers import NUMBERS
 from eventide.operators.expressions.strings import STRINGS
 from eventide.operators.expressions.times import TIMES
+from eventide.operators.expressions.users import computed
 from eventide.plan.expressions import (
     Aggregate,
     At,
@@ -88,6 +89,8 @@ def _compute(expression: Expression, rows: pa.RecordBatch) -> Datum:
 
 
 def _call(call: Call, rows: pa.RecordBatch) -> Datum:
+    if call.user is not None:
+        return computed(call, [evaluate(each, rows) for each in call.arguments], rows.num_rows)
     if call.function in ("case", "coalesce", "and", "or") and any(
         map(can_fail, call.arguments[1:])
     ):

@@ -9,10 +9,8 @@ Results do not depend on how rows are divided into batches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +18,6 @@ import pyarrow as pa
 from eventide.arrays import no_rows
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import is_sorted, ranges
 from eventide.kernels.patterns.code import Tables
 from eventide.kernels.patterns.ground import Automaton
@@ -46,6 +43,7 @@ from eventide.kernels.patterns.tables import (
 from eventide.operators.columns import Numbered, concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.key_parts import KeyOrder, in_threads, key_parts, row_parts
 from eventide.operators.operator import Size
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
 from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
@@ -70,10 +68,6 @@ from eventide.plan.patterns.nodes import MatchRecognize
 
 MOST_ELEMENTS = 4_000_000
 """How many matched rows are held before their results are computed."""
-
-SMALLEST_PART = 100_000
-"""With fewer rows a thread costs more than it saves."""
-PARTS_A_THREAD = 2
 
 _NO_NUMBERS, _NO_MARKS = frozen(np.empty(0, np.int64)), frozen(np.empty(0, np.bool_))
 NOTHING_LEFT = Partitions(
@@ -245,18 +239,14 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.taken(keys, rows.num_rows, until_us)
         # No start row of other keys has run out of time since they were looked at.
-        by_key, grown = self.together(taken.part, rows, taken.numbered())
+        by_key, grown = self.together(taken.part, rows, taken.numbered(self.threads))
         rules = self.rules(state.watermark_us, until_us)
         parts = list(self.parts(by_key, grown))
 
         def run(part: tuple[RowsByKey, MatchState]) -> StepPart:
             return self.step_part(*part, rules)
 
-        if len(parts) == 1:
-            done = [run(parts[0])]
-        else:
-            with ThreadPoolExecutor(self.threads) as threads:
-                done = list(threads.map(run, parts))
+        done = in_threads(run, parts, self.threads)
         results = [batch for _, _, found in done for batch in found]
         found_rows = concat_batches(results, self.output_schema) if results else self.no_results
         after = joined([after for after, _, _ in done], self.source_schema)
@@ -304,25 +294,20 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     def parts(self, by_key: RowsByKey, state: MatchState) -> Iterator[tuple[RowsByKey, MatchState]]:
         """Yield ranges of keys with their rows, several if threads can share the work."""
-        count = by_key.rows.num_rows
-        if self.threads == 1 or count < 2 * SMALLEST_PART or len(state.begin) < 2:
+        cut = key_parts(by_key.offsets, self.threads)
+        if len(cut) == 1:
             yield by_key, state
             return
         if not by_key.in_key_order:
             by_key = replace(by_key, marks=self.marks(by_key.rows))
-        parts = min(PARTS_A_THREAD * self.threads, count // SMALLEST_PART)
-        cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, parts + 1)[1:-1])
-        # Keys may have no rows at all here, the last ones too.
-        bounds = np.unique([0, *cuts, len(state.begin)])
-        for first, last in pairwise(bounds.tolist()):
+        for first, last in cut:
             yield by_key.part(first, last), part_of(state, by_key.offsets, first, last)
 
     def marks(self, rows: pa.RecordBatch) -> Masks:
         """Return which conditions on nothing but the row hold, computed in threads."""
-        size = -(-rows.num_rows // self.threads)
-        parts = [rows.slice(first, size) for first in range(0, rows.num_rows, size)]
-        with ThreadPoolExecutor(self.threads) as threads:
-            return np.concatenate(list(threads.map(partial(marks_of, self.local), parts)))
+        bounds = row_parts(rows.num_rows, self.threads)
+        parts = [rows.slice(first, last - first) for first, last in bounds]
+        return np.concatenate(in_threads(partial(marks_of, self.local), parts))
 
     def step_part(self, by_key: RowsByKey, state: MatchState, rules: Rules) -> StepPart:
         """Find the matches of some keys, and the state that has to be kept of them."""
@@ -365,9 +350,8 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         if state.rows.num_rows:
             kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
             all_codes = np.concatenate([kept_codes, codes])
-        order, offsets = np.empty(len(all_codes), np.int64), np.zeros(count + 1, np.int64)
-        order_by_key(frozen(all_codes), offsets, order)
-        order = frozen(order)
+        by_key = KeyOrder.of(frozen(all_codes), count, self.threads)
+        order, offsets = by_key.order, by_key.offsets
         grown = state if count == old else with_new_keys(state, tuple(keys))
         if self.shows_unmatched:
             fresh_rows = np.zeros(rows.num_rows, np.bool_)

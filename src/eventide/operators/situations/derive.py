@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
+from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.key_parts import in_threads
 from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation, RunState
+from eventide.operators.situations.share import Share, merged_rows, shares_of
 from eventide.operators.situations.state import (
     check_parts,
     read_parts,
@@ -34,14 +39,32 @@ class SituationState:
     position: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FollowedKeys:
+    """The state of some keys after a step, the numbers that these had in it, and results.
+
+    Results of all keys are in order of `rank`; they have the numbers of keys and names.
+    """
+
+    held: KeyedSituations
+    kept: Int64s
+    rows: pa.RecordBatch
+    rank: Int64s
+    position: int
+
+
 @dataclass(frozen=True)
 class DeriveSituations(Stateful[SituationState]):
-    """One row for each situation: its key, name, period and aggregates."""
+    """One row for each situation: its key, name, period and aggregates.
+
+    Large batches of many keys are shared among `threads`.
+    """
 
     reads_blocks = True
 
     node: Situations
     output_schema: pa.Schema
+    threads: int = field(default=1, compare=False)
     derivation: Derivation = field(init=False)
     aggregates: SymbolAggregates = field(init=False)
 
@@ -74,37 +97,68 @@ class DeriveSituations(Stateful[SituationState]):
         (events,) = inputs
         columns = [evaluate(key.expression, events) for key in self.node.keys]
         taken = state.keys.taken(columns, events.num_rows, until_us)
-        before = RunState(taken.part.known, taken.part.runs, state.position)
-        derived = self.derivation.step(before, events, taken.numbered(), until_us)
+        shares = shares_of(taken, self.derivation, events, self.threads)
+        done = in_threads(
+            lambda share: self.follow(
+                share, events, state.position, until_us, spare=taken.is_whole
+            ),
+            shares,
+            self.threads,
+        )
+        held = [each.held for each in done]
+        after = held[0] if len(held) == 1 else held[0].joined(held[1:])
+        kept = done[0].kept if len(done) == 1 else None
+        rows, ranks = [each.rows for each in done], [each.rank for each in done]
+        results = self.named(merged_rows(rows, ranks, self.threads), shares)
+        layers = taken.put(after, until_us, kept)
+        return SituationState(layers, done[0].position), results
+
+    def named(self, rows: pa.RecordBatch, shares: Sequence[Share]) -> pa.RecordBatch:
+        """Return situations with the keys and names that they have numbers for."""
+        keys = [pa.concat_arrays(each) for each in zip(*(s.keys for s in shares), strict=True)]
+        names = pa.array([each.name for each in self.node.situations], pa.string())
+        key, symbol, *others = rows.columns
+        wanted = [*((each, key) for each in keys), (names, symbol)]
+        taken = in_threads(lambda each: each[0].take(each[1]), wanted, self.threads)
+        return pa.RecordBatch.from_arrays([*taken, *others], schema=self.output_schema)
+
+    def follow(
+        self,
+        share: Share,
+        events: pa.RecordBatch,
+        position: int,
+        until_us: int,
+        *,
+        spare: bool,
+    ) -> FollowedKeys:
+        """Return the situations of some keys that their events end, and the state after these."""
+        derived = self.derivation.step(share, position, until_us)
         runs = derived.runs
         values = [
             RunValues.of(self.aggregates, derived, symbol, carried, events)
-            for symbol, carried in enumerate(taken.part.parts)
+            for symbol, carried in enumerate(share.held.parts)
         ]
         ended = np.flatnonzero(runs.visible != NEVER)
-        # By symbol, as the aggregates are.
-        ended = ended[np.argsort(runs.symbol[ended], kind="stable")]
-        rows = pa.array(runs.key[ended])
-        names = pa.array([each.name for each in self.node.situations], pa.string())
-        arrays = [key.take(rows) for key in derived.keys.keys]
-        arrays.append(names.take(pa.array(runs.symbol[ended])))
+        # By symbol, as the aggregates are, and in order of their starts.
+        by_symbol = [ended[runs.symbol[ended] == symbol] for symbol in range(len(values))]
+        by_symbol = [each[np.argsort(runs.start_pos[each], kind="stable")] for each in by_symbol]
+        ended = np.concatenate(by_symbol)
+        arrays = [to_arrow(share.first_key + runs.key[ended]), to_arrow(runs.symbol[ended])]
         arrays += [
-            pa.array(times).view(pa.timestamp("us"))
+            to_arrow(times).view(pa.timestamp("us"))
             for times in (runs.start_ts[ended], runs.end_ts[ended])
         ]
         if self.node.aggregates:
-            finished = [
-                each.at_end(ended[runs.symbol[ended] == symbol])
-                for symbol, each in enumerate(values)
-            ]
+            finished = [each.at_end(own) for each, own in zip(values, by_symbol, strict=True)]
             arrays += [pa.concat_arrays(parts) for parts in zip(*finished, strict=True)]
-        results = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+        results = pa.RecordBatch.from_arrays(arrays, [f"c{n}" for n in range(len(arrays))])
         kept = np.flatnonzero(runs.end_pos == NEVER)
         parts = merged_parts(values, runs.symbol, kept)
         unused = np.zeros(len(derived.keys.held), np.bool_)
-        after, keys = self.derivation.remember(derived, kept, unused, spare=taken.is_whole)
-        layers = taken.put(self.keyed(after, parts), until_us, keys)
-        return SituationState(layers, derived.position), results
+        spare = spare and share.is_whole
+        after, keys = self.derivation.remember(derived, kept, unused, spare=spare)
+        rank = runs.symbol[ended] * derived.position + runs.start_pos[ended]
+        return FollowedKeys(self.keyed(after, parts), keys, results, rank, derived.position)
 
     def size(self, state: SituationState) -> Size:
         """Return the size of the state."""

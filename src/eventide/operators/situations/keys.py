@@ -62,7 +62,7 @@ class KeyedSituations:
 
     @cached_property
     def due(self) -> Int64s:
-        """When the silence of each key ends its runs, or its closed runs are no longer needed."""
+        """When the silence of each key ends its runs, else its closed runs are no longer needed."""
         due = np.full(len(self.known.held), NEVER, np.int64)
         if self.within_us is not None:
             over = np.flatnonzero(self.runs.end_pos != NOT_YET)
@@ -72,7 +72,8 @@ class KeyedSituations:
         if self.gap_us is not None:
             goes_on = np.flatnonzero(self.known.held)
             silent = self.known.last_ts[goes_on] + min(self.gap_us, LONGEST_US)
-            due[goes_on] = np.minimum(due[goes_on], silent)
+            # A key whose closed runs were due has been looked at, and would hide its silence.
+            due[goes_on] = silent
         return due
 
     @cached_property

@@ -1,6 +1,6 @@
 """Matches of temporal patterns: situations of a key whose periods lie as the pattern asks.
 
-    events ─ runs.py: changes ─ search.py: matches ─ report.py: rows
+    events ─ share.py: by key ─ runs.py: changes ─ search.py: matches ─ report.py: rows
 
 The state is the situations that matches may still need (those in the window and the open ones, with
 their aggregates), statistics, and matches that wait to be confirmed. The order in which situations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations.runs import NEVER
@@ -22,6 +23,7 @@ from eventide.operators.checking import require, require_within
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.key_parts import in_threads
 from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.plan import PatternTables, Statistics, fixed_orders
@@ -35,6 +37,7 @@ from eventide.operators.situations.runs import (
     RunState,
 )
 from eventide.operators.situations.search import MatchSearch
+from eventide.operators.situations.share import Share, merged_rows, shares_of
 from eventide.operators.situations.state import (
     check_parts,
     read_floats,
@@ -73,10 +76,28 @@ class PatternState:
         return RunState(part.known, part.runs, self.position, self.least, self.dropped_at)
 
 
+@dataclass(frozen=True, slots=True)
+class FoundInShare:
+    """The state of some keys after a step, the numbers that these had in it, and results.
+
+    These are the matches that became certain and those confirmed, each with their positions.
+    `dropped` says that what is not needed any more was dropped.
+    """
+
+    held: KeyedSituations
+    kept: Int64s
+    found: tuple[pa.RecordBatch, Int64s]
+    confirmed: tuple[pa.RecordBatch, Int64s]
+    statistics: Statistics
+    position: int
+    dropped: bool
+
+
 @dataclass(frozen=True)
 class MatchSituations(Stateful[PatternState]):
     """The rows of a temporal pattern; only of matches detected in `owned`.
 
+    Large batches of many keys are shared among `threads`.
     `order` fixes the order of joining and `adaptive` lets it follow the data: for experiments, for
     neither changes an answer.
     """
@@ -88,6 +109,7 @@ class MatchSituations(Stateful[PatternState]):
     owned: TimeRange = ALL_TIME
     order: tuple[int, ...] | None = None
     adaptive: bool = True
+    threads: int = field(default=1, compare=False)
     derivation: Derivation = field(init=False)
     reporter: MatchReporter = field(init=False)
     tables: PatternTables = field(init=False)
@@ -142,45 +164,93 @@ class MatchSituations(Stateful[PatternState]):
         (rows,) = inputs
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.keys.taken(columns, rows.num_rows, until_us)
-        before = state.runs_of(taken.part)
-        derived = self.derivation.step(before, rows, taken.numbered(), until_us)
+        shares = shares_of(taken, self.derivation, rows, self.threads)
+        done = in_threads(
+            lambda share: self.found_in(share, rows, state, until_us, spare=taken.is_whole),
+            shares,
+            self.threads,
+        )
+        results = [
+            merged_rows([rows for rows, _ in part], [at for _, at in part], self.threads)
+            for part in ([each.found for each in done], [each.confirmed for each in done])
+        ]
+        held = [each.held for each in done]
+        after = held[0] if len(held) == 1 else held[0].joined(held[1:])
+        kept = done[0].kept if len(done) == 1 else None
+        # What one share has learnt serves all: no order of joining changes the matches.
+        first, size = done[0], len(after.runs) + len(after.reported)
+        is_due = first.dropped or len(done) > 1
+        least, dropped_at = (size, first.position) if is_due else (state.least, state.dropped_at)
+        layers = taken.put(after, until_us, kept)
+        return (
+            PatternState(layers, first.statistics, first.position, least, dropped_at),
+            concat_batches(results, self.output_schema),
+        )
+
+    def found_in(
+        self,
+        share: Share,
+        rows: pa.RecordBatch,
+        state: PatternState,
+        until_us: int,
+        *,
+        spare: bool,
+    ) -> FoundInShare:
+        """Return the matches of some keys that become certain, and the state after these."""
+        held, position = share.held, state.position
+        derived = self.derivation.step(share, position, until_us)
         values = [
             RunValues.of(aggregates, derived, symbol, carried, rows)
             for symbol, (aggregates, carried) in enumerate(
-                zip(self.reporter.aggregates, taken.part.parts, strict=True)
+                zip(self.reporter.aggregates, held.parts, strict=True)
             )
         ]
         reported = np.zeros(len(derived.keys.held), np.int64)
-        reported[: len(taken.part.reported)] = taken.part.reported
+        reported[: len(held.reported)] = held.reported
         statistics = state.statistics.copy()
         results: list[pa.RecordBatch] = []
-        pending = taken.part.pending
+        places: list[Int64s] = [np.empty(0, np.int64)]
+        pending = held.pending
         sums: list[MatchPartials] = []
         for found in self.search.matches(derived, reported, statistics):
             if self.reporter.sums_up:
                 sums.append(self.reporter.partials(found, derived, values))
                 continue
             results.append(self.reporter.report(found, derived, values))
+            places.append(derived.changes.position[found.change])
             if self.node.confirm:
                 unsettled = found.members[self.reporter.is_open(found, derived)]
                 pending = np.concatenate([pending, unsettled])
         if sums:
-            results.append(self.reporter.summed_up(sums, derived))
+            change, rows = self.reporter.summed_up(sums, derived)
+            results.append(rows)
+            places.append(derived.changes.position[change])
+        confirmed, ends = no_rows(self.output_schema), np.empty(0, np.int64)
         if len(pending):
-            over = (derived.runs.end_pos[pending] != NEVER).all(axis=1)
-            results.append(self.reporter.confirm(pending[over], derived, values))
-            pending = pending[~over]
+            ends = derived.runs.end_pos[pending].max(axis=1)
+            settled = np.flatnonzero(ends != NEVER)
+            settled = settled[np.argsort(ends[settled], kind="stable")]
+            confirmed = self.reporter.confirm(pending[settled], derived, values)
+            pending, ends = pending[ends == NEVER], ends[settled]
         parts = tuple(each.parts for each in values)
         known = self.keyed(derived.keys, derived.runs, parts, reported, pending)
-        least, dropped_at = state.least, state.dropped_at
         many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
         kept = np.arange(len(reported))
-        if not taken.is_whole or many or self.derivation.is_due(before, derived):
-            known, kept = self.compacted(known, derived, values, until_us, spare=taken.is_whole)
-            least, dropped_at = len(known.runs) + len(known.reported), derived.position
-        layers = taken.put(known, until_us, kept)
-        after = PatternState(layers, statistics, derived.position, least, dropped_at)
-        return after, concat_batches(results, self.output_schema)
+        spare = spare and share.is_whole
+        before = RunState(held.known, held.runs, position, state.least, state.dropped_at)
+        dropped = not spare or many or self.derivation.is_due(before, derived)
+        if dropped:
+            known, kept = self.compacted(known, derived, values, until_us, spare=spare)
+        found_rows = concat_batches(results, self.output_schema)
+        return FoundInShare(
+            known,
+            kept,
+            (found_rows, np.concatenate(places)),
+            (confirmed, ends),
+            statistics,
+            derived.position,
+            dropped,
+        )
 
     def size(self, state: PatternState) -> Size:
         """Return the size of the state."""

@@ -186,8 +186,10 @@ class MatchReporter:
         groups = Groups(frozen(group), len(distinct))
         return MatchPartials(distinct, self.over_matches.by_group(lifted, groups))
 
-    def summed_up(self, parts: Sequence[MatchPartials], derived: Derived) -> pa.RecordBatch:
-        """Return one row for each change, with aggregates over its matches."""
+    def summed_up(
+        self, parts: Sequence[MatchPartials], derived: Derived
+    ) -> tuple[Int64s, pa.RecordBatch]:
+        """Return the changes with matches, and a row for each with aggregates over these."""
         change, group = np.unique(
             np.concatenate([part.change for part in parts]), return_inverse=True
         )
@@ -196,7 +198,7 @@ class MatchReporter:
             for columns in zip(*(part.columns for part in parts), strict=True)
         ]
         merged = self.over_matches.by_group(columns, Groups(frozen(group), len(change)))
-        return self.summary(change, self.over_matches.finish(merged), derived)
+        return change, self.summary(change, self.over_matches.finish(merged), derived)
 
     def summary(
         self, change: Int64s, aggregates: list[pa.Array], derived: Derived

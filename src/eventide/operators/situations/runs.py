@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.accumulators.columns import int64s
 from eventide.arrays import to_numpy
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.situations.runs import (
@@ -23,11 +23,12 @@ from eventide.kernels.situations.runs import (
     set_bits,
     silence_keys,
 )
-from eventide.operators.columns import Numbered
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.plan.expressions import Named
 from eventide.plan.situations.parts import Situation
-from eventide.schema import TS
+
+if TYPE_CHECKING:
+    from eventide.operators.situations.share import Share
 
 LONGEST_US = 1 << 61
 """Longer than any situation, and still far from the end of 64 bits."""
@@ -195,20 +196,13 @@ class Derivation:
         states = KeyStates(keys, nothing, nothing, nothing)
         return RunState(states, Runs(*(none for _ in fields(Runs))))
 
-    def step(
-        self,
-        state: RunState,
-        rows: pa.RecordBatch,
-        numbered: Numbered,
-        watermark_us: int,
-    ) -> Derived:
-        """Follow the runs through a batch of events with their keys, and the silence behind it.
+    def step(self, share: Share, position: int, watermark_us: int) -> Derived:
+        """Follow the runs of some keys through their events, and the silence behind these.
 
-        The state may be of some keys only, among them all of the batch; these have numbers.
+        The next position is given: it is that of all keys.
         """
-        bits = self.bits_of(rows)
-        codes, keys, count = numbered
-        by_key = self.by_key(state, count)
+        bits, count, held = share.bits, share.count, share.held
+        by_key = self.by_key(held.known, held.runs, count)
         symbols = len(self.situations)
         sizes = np.zeros(symbols, np.int64)
         if self.counted:
@@ -218,42 +212,44 @@ class Derivation:
         member_row, member_run = (np.empty(int(places[-1]), np.int64) for _ in range(2))
         place = places[:-1].copy()
         counted = sum(1 << each for each in self.counted)
-        runs = state.runs.with_room(len(state.runs) + 64 * symbols + rows.num_rows // 8)
+        runs = held.runs.with_room(len(held.runs) + 64 * symbols + len(bits) // 8)
         changes = room_for_changes(len(runs))
-        filled = np.array([len(state.runs), 0], np.int64)
-        inputs = (int64s(rows.column(TS)), codes, bits)
+        filled = np.array([len(held.runs), 0], np.int64)
+        inputs = (share.ts, share.codes, bits, share.places)
         gap_us = -1 if self.gap_us is None else min(self.gap_us, LONGEST_US)
         done = 0
         while True:
             done = derive_runs(
-                inputs, done, state.position, self.rules, gap_us, counted, by_key,
+                inputs, done, position, self.rules, gap_us, counted, by_key,
                 runs.columns, changes, (member_row, member_run, place), filled,
             )  # fmt: skip
-            if done == rows.num_rows:
+            if done == len(bits):
                 break
             runs = runs.with_room(2 * len(runs) + symbols)
             changes = with_room(changes, 2 * len(changes[0]) + 3 * symbols)
         silent = 0
-        base = state.position + 2 * rows.num_rows + 1
+        base = position + 2 * share.step_rows + 1
         while gap_us >= 0 and silent < count:
             silent = silence_keys(
-                watermark_us, gap_us, base, silent, self.rules, by_key, runs.columns, changes,
-                filled,
+                watermark_us, gap_us, base + share.first_key, silent, self.rules, by_key,
+                runs.columns, changes, filled,
             )  # fmt: skip
             if silent < count:
                 changes = with_room(changes, 2 * len(changes[0]) + symbols)
         found, changed = filled.tolist()
+        if len(bits) < share.step_rows:
+            member_row = share.places[member_row]
         members = tuple(
             (member_row[start:end], member_run[start:end])
             for start, end in zip(places[:-1], place, strict=True)
         )
         return Derived(
-            KeyStates(tuple(keys), *by_key[:3]),
+            KeyStates(tuple(share.keys), *by_key[:3]),
             runs.first(found),
             RunChanges(*(column[:changed] for column in changes)),
             members,
-            state.position,
-            base + count,
+            position,
+            base + share.step_keys,
         )
 
     def bits_of(self, rows: pa.RecordBatch) -> Int64s:
@@ -266,17 +262,19 @@ class Derivation:
             set_bits(frozen(to_numpy(holds)), symbol, bits)
         return frozen(bits)
 
-    def by_key(self, state: RunState, count: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    def by_key(
+        self, states: KeyStates, runs: Runs, count: int
+    ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         """Return the state of each key, in arrays that may be changed; new keys have none."""
-        known = len(state.keys.held)
+        known = len(states.held)
         held, waiting, last_ts = (np.zeros(count, np.int64) for _ in range(3))
-        held[:known] = state.keys.held
-        waiting[:known] = state.keys.waiting
-        last_ts[:known] = state.keys.last_ts
+        held[:known] = states.held
+        waiting[:known] = states.waiting
+        last_ts[:known] = states.last_ts
         symbols = len(self.situations)
         open_run = np.full(count * symbols, -1, np.int64)
-        is_open = np.flatnonzero(state.runs.end_pos == NEVER)
-        open_run[state.runs.key[is_open] * symbols + state.runs.symbol[is_open]] = is_open
+        is_open = np.flatnonzero(runs.end_pos == NEVER)
+        open_run[runs.key[is_open] * symbols + runs.symbol[is_open]] = is_open
         return held, waiting, last_ts, open_run
 
     def is_due(self, state: RunState, derived: Derived) -> bool:

@@ -22,7 +22,8 @@ from eventide.kernels.ordering import ranges
 from eventide.kernels.situations.runs import frames_until
 from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.situations.runs import Derived, run_codes
-from eventide.plan.expressions import Aggregate
+from eventide.plan.expressions import Aggregate, columns_of
+from eventide.schema import TS
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class SymbolAggregates:
                 for j, kind in enumerate(accumulator.types)
             ]
         )
+
+    @cached_property
+    def reads(self) -> list[str]:
+        """The columns of events that are read."""
+        # A batch without columns would not know its number of rows.
+        return sorted(frozenset[str]().union(*map(columns_of, self.aggregates))) or [TS]
 
     def split(self, columns: Sequence[pa.Array]) -> list[list[pa.Array]]:
         """Return the columns of each accumulator."""
@@ -155,7 +162,7 @@ class RunValues:
         before = np.full(len(carried.run), -1, np.int64)
         if not len(member_row):
             return cls(aggregates, carried, before, len(derived.runs))
-        lifted = aggregates.lift(rows.take(to_arrow(member_row)))
+        lifted = aggregates.lift(rows.select(aggregates.reads).take(to_arrow(member_row)))
         columns = [
             pa.concat_arrays([old, new])
             for old, new in zip(carried.columns.columns, lifted, strict=True)

@@ -23,9 +23,7 @@ from eventide.accumulators.columns import int64s
 from eventide.arrays import no_rows, to_arrow
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.aggregates.frames import keep_reachable_rows, range_frames, rows_frames
-from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
-from eventide.kernels.grouping import order_by_key
-from eventide.kernels.ordering import ranges
+from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, arguments_of
 from eventide.operators.checking import (
     require,
@@ -35,8 +33,10 @@ from eventide.operators.checking import (
 )
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.held_rows import HeldRows
 from eventide.operators.key_layer import NEVER
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.key_parts import KeyOrder, in_threads, key_parts, row_parts
 from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
@@ -48,46 +48,18 @@ FAR_US = 2**61
 """Longer than any frame, and no sum with a time overflows."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOrder:
-    """Rows by key: row `order[i]` is the i-th, key k is [offsets[k], offsets[k + 1])."""
-
-    order: Int64s
-    offsets: Int64s
-
-    @classmethod
-    def of(cls, codes: Int32s, count: int) -> Self:
-        """Put rows in order of their keys."""
-        order, offsets = np.empty(len(codes), np.int64), np.zeros(count + 1, np.int64)
-        order_by_key(codes, offsets, order)
-        return cls(frozen(order), frozen(offsets))
-
-
 @dataclass(frozen=True)
-class FrameRows:
-    """Events that later frames may reach: those of a key in order of time, keys in any order.
+class FrameRows(HeldRows):
+    """Events that later frames may reach."""
 
-    `codes` has the number of each event's key, `keys` the columns of the keys.
-    """
-
-    rows: pa.RecordBatch
     node: SlidingAggregate
-    codes: Int32s
-    keys: tuple[pa.Array, ...]
-    count: int
-    """The number of keys; without columns of keys there is one."""
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, node: SlidingAggregate) -> Self:
         """Number the keys of events."""
         columns = [evaluate(key, rows) for key in node.keys]
         codes, keys, count = encode_keys(columns, rows.num_rows)
-        return cls(rows, node, codes, tuple(keys), count)
-
-    @cached_property
-    def by_key(self) -> KeyOrder:
-        """The events of each key."""
-        return KeyOrder.of(frozen(self.codes), self.count)
+        return cls(rows, codes, tuple(keys), count, node)
 
     @cached_property
     def due(self) -> Int64s:
@@ -98,61 +70,6 @@ class FrameRows:
             last = int64s(self.rows.column("ts"))[by_key.order[by_key.offsets[1:] - 1]]
             due = last + min(self.node.frame.preceding_us, FAR_US)
         return due
-
-    @property
-    def weight(self) -> int:
-        """The number of rows; every key has some."""
-        return int(self.rows.num_rows)
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes the rows take."""
-        return int(self.rows.nbytes)
-
-    def take(self, keys: Int64s) -> Self:
-        """Return the rows of some keys, by number."""
-        by_key = self.by_key
-        counts = by_key.offsets[1:][keys] - by_key.offsets[keys]
-        places = by_key.order[ranges(by_key.offsets[keys], counts)]
-        chosen = to_arrow(keys)
-        return type(self)(
-            self.rows.take(to_arrow(places)),
-            self.node,
-            np.repeat(np.arange(len(keys), dtype=np.int32), counts),
-            tuple(key.take(chosen) for key in self.keys),
-            len(keys),
-        )
-
-    def joined(self, others: Sequence[Self]) -> Self:
-        """Return these rows, then those of other keys."""
-        parts = [self, *others]
-        codes, count = [], 0
-        for each in parts:
-            codes.append(each.codes + np.int32(count))
-            count += each.count
-        columns = zip(*(each.keys for each in parts), strict=True)
-        return type(self)(
-            concat_batches([each.rows for each in parts], self.rows.schema),
-            self.node,
-            np.concatenate(codes),
-            tuple(map(pa.concat_arrays, columns)),
-            count,
-        )
-
-    def only(self, wanted: Bools) -> tuple[Self, Int64s]:
-        """Return some of the rows, and the keys that these have, by number."""
-        if wanted.all():
-            return self, np.arange(self.count)
-        rows, codes = self.rows.filter(to_arrow(wanted)), self.codes[wanted]
-        if not self.keys:
-            return type(self)(rows, self.node, codes, (), self.count), np.arange(self.count)
-        has_rows = np.zeros(self.count, np.bool_)
-        has_rows[codes] = True
-        stayed = np.flatnonzero(has_rows)
-        numbers = np.cumsum(has_rows, dtype=np.int32) - np.int32(1)
-        chosen = to_arrow(stayed)
-        keys = tuple(key.take(chosen) for key in self.keys)
-        return type(self)(rows, self.node, numbers[codes], keys, len(stayed)), stayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +85,13 @@ class AggregateFrames(Stateful[SlidingState]):
     """Every event with aggregates over its frame, once the watermark has passed it.
 
     Only events in `owned` are reported: a slice of a larger run owns some events and reads
-    those before it as well.
+    those before it as well. Large batches of many keys are shared among `threads`.
     """
 
     node: SlidingAggregate
     output_schema: pa.Schema
     owned: TimeRange = ALL_TIME
+    threads: int = field(default=1, compare=False)
     accumulators: tuple[Accumulator, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -204,12 +122,13 @@ class AggregateFrames(Stateful[SlidingState]):
         )
         before = taken.part.rows.num_rows
         rows = concat_batches([taken.part.rows, leaving], self.source_schema)
-        codes, keys, known = taken.numbered()
-        codes = np.concatenate([taken.part.codes, codes])
-        reached = FrameRows(rows, self.node, codes, tuple(keys), known)
-        ts, by_key = int64s(rows.column("ts")), reached.by_key
-        results = self.report(rows, ts, by_key, before)
-        kept, stayed = reached.only(self.still_needed(ts, by_key, until_us))
+        codes, keys, known = taken.numbered(self.threads)
+        codes = frozen(np.concatenate([taken.part.codes, codes]))
+        reached = FrameRows(rows, codes, tuple(keys), known, self.node)
+        ts, by_key = int64s(rows.column("ts")), KeyOrder.of(codes, known, self.threads)
+        parts = [by_key.part(*keys) for keys in key_parts(by_key.offsets, self.threads)]
+        results = self.report(rows, ts, parts, before)
+        kept, stayed = reached.only(self.still_needed(ts, parts, until_us))
         return SlidingState(taken.put(kept, until_us, stayed), waiting), results
 
     def size(self, state: SlidingState) -> Size:
@@ -239,7 +158,7 @@ class AggregateFrames(Stateful[SlidingState]):
         return SlidingState(KeyLayers.of(left), rows.slice(done))
 
     def report(
-        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, start: int
+        self, rows: pa.RecordBatch, ts: Int64s, parts: Sequence[KeyOrder], start: int
     ) -> pa.RecordBatch:
         """Return the rows from `start` on, of those owned, with their aggregates."""
         leaving = ts[start:]
@@ -247,17 +166,40 @@ class AggregateFrames(Stateful[SlidingState]):
         if self.owned.end_us == END_OF_TIME_US:
             last = len(leaving)
         start, end = start + first, start + max(first, last)
-        frames, place = self.frames(ts, by_key, start, end)
-        in_order = pa.array(by_key.order)
+        arguments = [arguments_of(item.aggregate, rows) for item in self.node.aggregates]
+        done = in_threads(
+            lambda part: self.aggregated(ts, arguments, part, (start, end)), parts, self.threads
+        )
+        values = [
+            pa.concat_arrays(each) for each in zip(*(found for _, found in done), strict=True)
+        ]
         arrays = rows.slice(start, end - start).columns
-        for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
-            values = [each.take(in_order) for each in arguments_of(item.aggregate, rows)]
-            arrays.append(accumulator.of_frames(accumulator.lift(*values), frames).take(place))
+        arrays += in_row_order(values, [own for own, _ in done], self.threads)
         return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
 
-    def frames(self, ts: Int64s, by_key: KeyOrder, start: int, end: int) -> tuple[Frames, pa.Array]:
-        """Return the frames of rows [start, end) in key order, and where each row's frame is."""
-        left, right = np.empty(len(ts), np.int64), np.empty(len(ts), np.int64)
+    def aggregated(
+        self,
+        ts: Int64s,
+        arguments: Sequence[Sequence[pa.Array]],
+        by_key: KeyOrder,
+        wanted: tuple[int, int],
+    ) -> tuple[Int64s, list[pa.Array]]:
+        """Return the wanted rows of some keys, by number from the first, and their aggregates."""
+        start, end = wanted
+        left, right = self.frames(ts, by_key)
+        own = (by_key.order >= start) & (by_key.order < end)
+        frames = Frames(frozen(left[own]), frozen(right[own]))
+        in_order = to_arrow(by_key.order)
+        found = [
+            each.of_frames(each.lift(*(value.take(in_order) for value in values)), frames)
+            for each, values in zip(self.accumulators, arguments, strict=True)
+        ]
+        return by_key.order[own] - start, found
+
+    def frames(self, ts: Int64s, by_key: KeyOrder) -> tuple[Int64s, Int64s]:
+        """Return where the frame of each row begins and ends, all in key order."""
+        count = len(by_key.order)
+        left, right = np.empty(count, np.int64), np.empty(count, np.int64)
         match self.node.frame:
             case RangeFrame(preceding_us):
                 range_frames(frozen(ts[by_key.order]), by_key.offsets, preceding_us, left, right)
@@ -265,12 +207,9 @@ class AggregateFrames(Stateful[SlidingState]):
                 rows_frames(by_key.offsets, preceding, left, right)
             case _ as unreachable:
                 assert_never(unreachable)
-        wanted = (by_key.order >= start) & (by_key.order < end)
-        place = np.empty(end - start, np.int64)
-        place[by_key.order[wanted] - start] = np.arange(end - start)
-        return Frames(frozen(left[wanted]), frozen(right[wanted])), pa.array(place)
+        return left, right
 
-    def still_needed(self, ts: Int64s, by_key: KeyOrder, watermark_us: int) -> Bools:
+    def still_needed(self, ts: Int64s, parts: Sequence[KeyOrder], watermark_us: int) -> Bools:
         """Return which events, of those that have left, later frames can reach."""
         match self.node.frame:
             case RangeFrame(preceding_us):
@@ -280,10 +219,27 @@ class AggregateFrames(Stateful[SlidingState]):
                     reached[:] = False
             case RowsFrame(preceding):
                 reached = np.zeros(len(ts), np.bool_)
-                keep_reachable_rows(by_key.order, by_key.offsets, len(ts), preceding, reached)
+                for part in parts:
+                    keep_reachable_rows(part.order, part.offsets, len(ts), preceding, reached)
             case _ as unreachable:
                 assert_never(unreachable)
         return reached
+
+
+def in_row_order(
+    values: Sequence[pa.Array], rows: Sequence[Int64s], threads: int
+) -> list[pa.Array]:
+    """Return columns of which the values of each part of `rows` come one after the other."""
+    firsts = np.cumsum([0, *map(len, rows)])
+    place = np.empty(int(firsts[-1]), np.int64)
+
+    def write(part: int) -> None:
+        place[rows[part]] = np.arange(firsts[part], firsts[part + 1])
+
+    in_threads(write, range(len(rows)), threads)
+    places = [to_arrow(place[first:last]) for first, last in row_parts(len(place), threads)]
+    parts = in_threads(lambda own: [each.take(own) for each in values], places)
+    return parts[0] if len(parts) == 1 else list(map(pa.concat_arrays, zip(*parts, strict=True)))
 
 
 def passed(ts: Int64s, instant_us: int) -> int:

@@ -6,11 +6,14 @@ them does not go through the pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
+from eventide.plan.algebra.nodes import Iterate, Sequence
 from eventide.plan.check import check_plan
 from eventide.plan.expressions import Call, Cast, walk
 from eventide.plan.nodes import DerivedStream, Filter
+from eventide.plan.passes.bound_lengths import bound_lengths
+from eventide.plan.passes.divide_conditions import divide_conditions
 from eventide.plan.passes.drop_order import drop_order
 from eventide.plan.passes.fold_constants import fold_constants
 from eventide.plan.passes.merge_filters import merge_filters
@@ -23,14 +26,20 @@ Pass = Callable[[Plan], Plan]
 PASSES: tuple[Pass, ...] = (
     drop_order,  # before others, which stop at a derived stream
     fold_constants,  # so that `ts > TIMESTAMP '…' - INTERVAL '1' DAY` is seen as a bound
+    divide_conditions,  # leaves filters below sequences for the passes that follow
+    bound_lengths,  # needs the bounds that were among the conditions
     merge_filters,  # so that one look at a filter finds all bounds
     push_down_time_range,  # lets the store skip segments
     prune_columns,  # last, because moved bounds no longer need their columns
 )
 
+IN_ORDER = tuple(each for each in PASSES if each is not drop_order)
+"""Those of a plan whose rows are read in order, also at its top."""
 _ABOUT: Mapping[Pass, frozenset[type]] = {
     drop_order: frozenset({DerivedStream}),
     fold_constants: frozenset({Call, Cast, Filter}),
+    divide_conditions: frozenset({Sequence, Iterate}),
+    bound_lengths: frozenset({Sequence, Iterate}),
     merge_filters: frozenset({Filter}),
     push_down_time_range: frozenset({Filter}),
 }
@@ -42,7 +51,7 @@ def narrowed(plan: Plan) -> Plan:
     return push_down_time_range(merge_filters(fold_constants(plan)))
 
 
-def optimise(plan: Plan, passes: Sequence[Pass] = PASSES) -> Plan:
+def optimise(plan: Plan, passes: tuple[Pass, ...] = PASSES) -> Plan:
     """Return the plan after all passes, checked after each."""
     plan = check_plan(plan, after="bind")
     kinds = frozenset(_kinds(plan))

@@ -24,6 +24,7 @@ from eventide.engines.history.slices import Halo, Slice, halo_of, slices_of, wid
 from eventide.errors import EvaluationError
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.lang.sql import plan_sql
+from eventide.operators import key_parts
 from eventide.operators.patterns import entry as match_entry
 from eventide.operators.patterns import match as match_rows
 from eventide.operators.patterns.state import MatchState, part_of
@@ -370,7 +371,7 @@ def test_threads_find_what_one_finds(clauses: str, block: int) -> None:
         return part_of(*arguments)  # type: ignore[arg-type]
 
     with (
-        patch.object(match_rows, "SMALLEST_PART", 3),
+        patch.object(key_parts, "SMALLEST_PART", 3),
         patch.object(match_rows, "part_of", told),
         patch.object(history, "SLICE_ROWS", block),
         patch("eventide.store.memory.SLICE_ROWS", block),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -269,3 +270,33 @@ def test_an_instant_that_fills_a_leaf_belongs_to_one_region(tmp_path: Path) -> N
         found, _ = IntervalAccess(question, ()).run()
         assert sum(batch.num_rows for batch in found) == 2
         assert sum(batch.num_rows for batch in replay(plan, snapshot)) == 2
+
+
+def test_a_choice_is_kept_until_the_stream_has_grown(tmp_path: Path) -> None:
+    """Looking at all conditions again takes longer than looking up the chosen ones."""
+    rows, asked = many_rows(240), list[Weights]()
+    facts = PatternQuestion.facts
+
+    def told(question: PatternQuestion, weights: Weights) -> object:
+        asked.append(weights)
+        return facts(question, weights)
+
+    def chosen(source: Snapshot, weights: Weights = DEFAULTS) -> list[tuple[str, object]]:
+        found = pattern_module.pattern_ways(plan_sql(TEXTS["gap"], CATALOG), source, weights)
+        assert not isinstance(found, str)
+        return [(each.describe(), each.estimate) for each in found]
+
+    with tiny_files(), patch.object(PatternQuestion, "facts", told):
+        stored = snapshot_of(tmp_path, rows)
+        first = chosen(stored)
+        assert len(asked) == 1
+        assert chosen(stored) == first
+        assert len(asked) == 1
+        other = replace(DEFAULTS, match_row=1e-3)
+        assert chosen(stored, other) != first
+        assert asked == [DEFAULTS, other]
+        more = many_rows(480)[240:]
+        stream = Store.open(tmp_path / "db").stream("s")
+        stream.append(as_events(more))
+        chosen(stream.snapshot())
+        assert asked == [DEFAULTS, other, DEFAULTS]

@@ -28,6 +28,7 @@ from tests.engines.history.windows.window_queries import (
     within,
 )
 from tests.engines.live.arriving import lived
+from tests.exploring import EXPLORING
 from tests.naive import aggregates as naive_aggregates
 from tests.naive import windows as naive
 from tests.store.events import new_stream, tiny_files
@@ -59,6 +60,12 @@ MIXTURES: dict[str, Any] = {
     ),
 }
 COUNT = 240
+TIMES = 3 if EXPLORING else 1
+SEEDS = [
+    (mixture, TIMES * place + n) for place, mixture in enumerate(MIXTURES) for n in range(TIMES)
+]
+drawn = pytest.mark.parametrize(("mixture", "seed"), SEEDS)
+"""Each mixture with other windows."""
 Rows = list[dict[str, Any]]
 SUMS = (("a0", "sum", "speed"), ("a1", "avg", "speed"), ("a2", "count", "speed"))
 CALLS = ["sum(speed)", "avg(speed)", "count(speed)"]
@@ -121,11 +128,10 @@ def rounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(naive, "exact_sum", naive_aggregates.total)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("mixture", MIXTURES)
+@drawn
 def test_windows_from_the_index(mixture: str, seed: int) -> None:
-    events, drawn = events_of(mixture, seed), Drawn.of(seed)
-    size, slide, times = drawn.size, drawn.slide, drawn.times
+    events, windows = events_of(mixture, seed), Drawn.of(seed)
+    size, slide, times = windows.size, windows.slide, windows.times
     asked = inside(events, times)
     with tempfile.TemporaryDirectory() as folder, tiny_files():
         snapshot = stored(Path(folder), events)
@@ -136,8 +142,7 @@ def test_windows_from_the_index(mixture: str, seed: int) -> None:
                 assert same(found, twin(asked, [], size, step, SUMS)), (text, size, step)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("mixture", MIXTURES)
+@drawn
 def test_many_windows_in_threads(mixture: str, seed: int) -> None:
     events = events_of(mixture, seed)
     with (
@@ -157,8 +162,7 @@ def test_many_windows_in_threads(mixture: str, seed: int) -> None:
             assert same(found, twin(events, [], 40, 11, SUMS)), text
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("mixture", MIXTURES)
+@drawn
 def test_periods_of_a_stream(mixture: str, seed: int) -> None:
     events, times = events_of(mixture, seed), Drawn.of(seed).times
     hours = [{**event, "ts": event["ts"] * 60_000_000} for event in events]
@@ -195,11 +199,10 @@ def test_periods_of_a_stream(mixture: str, seed: int) -> None:
         assert same(db.sql(text.format(session)).rows(), expected_rows)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("mixture", MIXTURES)
+@drawn
 def test_live_windows(mixture: str, seed: int) -> None:
-    events, schemas, drawn = events_of(mixture, seed), {"cars": SCHEMA}, Drawn.of(seed)
-    size, slide = drawn.size, drawn.slide
+    events, schemas, windows = events_of(mixture, seed), {"cars": SCHEMA}, Drawn.of(seed)
+    size, slide = windows.size, windows.slide
     for text, twin in ((hop, naive.windows), (by_count, naive.count_windows)):
         plan = plan_sql(text(CALLS, size, slide), schemas)
         engine = LiveEngine.of(plan, schemas, 10**9)

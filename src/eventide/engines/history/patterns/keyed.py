@@ -29,7 +29,8 @@ from eventide.kernels.keys import search_keys
 from eventide.kernels.ordering import ranges, sort_pairs
 from eventide.operators.columns import encode_more
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
-from eventide.operators.patterns.match import SMALLEST_PART, MatchRows
+from eventide.operators.key_parts import SMALLEST_PART
+from eventide.operators.patterns.match import MatchRows
 from eventide.operators.patterns.state import Excerpts
 from eventide.operators.tree import OperatorTree
 from eventide.plan.expressions import Expression, columns_of, substituted

@@ -19,6 +19,7 @@ from eventide.engines.history.patterns.selection import best_choice
 from eventide.engines.history.replay import SLICE_ROWS, run_slices
 from eventide.engines.history.slices import NoEntryError, halo_of, slices_within
 from eventide.engines.history.weights import Weights
+from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
@@ -115,10 +116,48 @@ def pattern_ways(plan: Plan, snapshot: Snapshot, weights: Weights) -> list[Inter
     return found or "looking up conditions would save nothing"
 
 
+@dataclass(frozen=True, slots=True)
+class ChoiceQuestion:
+    """What a choice of conditions depends on, beside the events that are in no segment yet."""
+
+    pattern: str
+    version: int
+    """That of the manifest: sealed segments with their indexes do not change."""
+    weights: Weights
+    by_key: bool
+    with_map: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Conditions to look up, by their numbers in the shape, and the expected cost."""
+
+    conditions: tuple[int, ...]
+    estimate: Cost
+
+
 def best_ways(
     question: PatternQuestion, weights: Weights, *, with_map: bool
 ) -> list[IntervalAccess]:
-    """Return the way by the best conditions, and the one by the map alone if wanted."""
+    """Return the way by the best conditions, and the one by the map alone if wanted.
+
+    A choice is kept until the stream has grown: to look at all conditions again would take longer
+    than to look up the chosen ones.
+    """
+    snapshot = question.snapshot
+    asked = ChoiceQuestion(
+        digest_of(question.plan), snapshot.version, weights, question.by_key, with_map
+    )
+    found = snapshot.found(asked, lambda: best_choices(question, weights, with_map=with_map))
+    conditions = question.shape.conditions
+    return [
+        IntervalAccess(question, tuple(conditions[n] for n in each.conditions), each.estimate)
+        for each in found
+    ]
+
+
+def best_choices(question: PatternQuestion, weights: Weights, *, with_map: bool) -> list[Choice]:
+    """Return the best conditions, and none of them if the map alone is wanted too."""
     facts = question.facts(weights)
     best = best_choice(facts, weights)
     if estimates(facts, np.array([best]), weights).seconds[0] > WORTH_A_LOOK:
@@ -129,9 +168,8 @@ def best_ways(
         choices = np.array([np.zeros_like(best), best])
     found = estimates(facts, choices, weights)
     return [
-        IntervalAccess(
-            question,
-            tuple(each for each, wanted in zip(facts.shape.conditions, row, strict=True) if wanted),
+        Choice(
+            tuple(np.flatnonzero(row).tolist()),
             Cost(float(found.seconds[n]), *estimated(found, n)),
         )
         for n, row in enumerate(choices)

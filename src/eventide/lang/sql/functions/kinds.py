@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from eventide.lang.sql.literals import is_timestamp
+from eventide.lang.sql.types import is_timestamp
 from eventide.plan.bind import bind
 from eventide.plan.tree import Plan
 from eventide.schema import Schema

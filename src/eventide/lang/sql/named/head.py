@@ -56,11 +56,13 @@ class CreateRequest(NamedRequest):
     lateness_us: int = 0
     replace: bool = False
     if_not_exists: bool = False
+    end: int | None = None
+    """Where the query ends, if that is not the end of the text."""
 
     @property
     def query(self) -> str:
         """The text of the query."""
-        return self.text[self.start :].rstrip().rstrip(";").rstrip()
+        return self.text[self.start : self.end].rstrip().rstrip(";").rstrip()
 
     @contextmanager
     def pointing(self) -> Iterator[None]:
@@ -150,9 +152,14 @@ class _HeadReader:
             raise BindError(message, span=parameter, hint=hint)
         kind: NamedKind = "view" if view else "stored stream" if stored else "stream"
         start = self.current.start
-        return CreateRequest(
+        request = CreateRequest(
             self.text, name, span, kind, start, lateness_us, replace, if_not_exists
         )
+        if self.current.text == "CEL":  # stands for a definition in CEL
+            from eventide.lang.sql.cel.publish import check_definition
+
+            check_definition(request)
+        return request
 
     def drop(self) -> DropRequest:
         self.takes("DROP")

@@ -19,13 +19,9 @@ from eventide.plan.bind import bind
 from eventide.plan.expressions import Column, Named
 from eventide.plan.named import NamedQuery
 from eventide.plan.nodes import Project
-from eventide.plan.passes import PASSES, optimise
-from eventide.plan.passes.drop_order import drop_order
+from eventide.plan.passes import IN_ORDER, optimise
 from eventide.plan.tree import Plan
 from eventide.schema import START_TS, TS, Schema
-
-_ORDERED = tuple(each for each in PASSES if each is not drop_order)
-"""The rows of a stream are in order, also at the top of its plan."""
 
 
 def plan_stream(
@@ -49,7 +45,7 @@ def plan_stream(
         hidden = [name for name in (TS, START_TS) if name in scope.hidden]
         names = [*hidden, *(name for name in scope.fields if name not in scope.hidden)]
         items = tuple(Named(name, Column(name)) for name in names)
-        return optimise(bind(Project(scope.source, items), reader.catalog), _ORDERED)
+        return optimise(bind(Project(scope.source, items), reader.catalog), IN_ORDER)
     except RecursionError:
         raise too_deep().located_in(named.text) from None
     except EventideError as error:

@@ -37,6 +37,7 @@ from eventide.plan.expressions import (
     MatchAggregate,
     MatchNumber,
 )
+from eventide.plan.user_functions import user_function
 
 _PHYSICAL = ("prev", "next")
 _FARTHEST = 2**31 - 1
@@ -428,7 +429,8 @@ class MatchTranslator(_Names):
 def _is_unknown(node: exp.Expr) -> bool:
     """Whether a function is unknown to a match: the error says so, with any word before it."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() not in FUNCTIONS
+        name = node.name.lower()
+        return name not in FUNCTIONS and user_function(name) is None
     plain = node.this if isinstance(node, exp.Filter) else node
     known = _is_aggregate(node) or navigation_of(plain) is not None
     return isinstance(plain, exp.AggFunc) and not known

@@ -16,7 +16,8 @@ from eventide.lang.sql.functions.aggregates import NTH_HINT
 from eventide.lang.sql.functions.known import ANONYMOUS, has_more
 from eventide.lang.sql.names.scope import refuse
 from eventide.lang.sql.spans import span_of, written
-from eventide.plan.functions import DATE_PARTS, FUNCTIONS
+from eventide.plan.functions import DATE_PARTS
+from eventide.plan.user_functions import function_named
 
 _CLOCKS = (
     exp.CurrentDate,
@@ -66,7 +67,8 @@ def refuse_outside(rest: exp.Expr, inputs: Collection[str]) -> None:
             refuse(f"{written(nth)} is no aggregate", nth, NTH_HINT)
     for node in rest.find_all(exp.Anonymous):
         name = node.name.lower()
-        if not (name in FUNCTIONS or name in ANONYMOUS or name in DATE_PARTS or name in _OTHERS):
+        known = function_named(name) is not None or name in ANONYMOUS
+        if not (known or name in DATE_PARTS or name in _OTHERS):
             raise unknown_function(node, span_of(node))
 
 

@@ -10,13 +10,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from eventide.errors import Span, UnsupportedError
+from eventide.lang.constants import timestamp
 from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.functions.formats import as_codes, read_letters
 from eventide.lang.sql.functions.kinds import Kinds, column_kinds, kind_of
 from eventide.lang.sql.functions.on_spark.rewrites import in_sparks_words
-from eventide.lang.sql.literals import is_timestamp, timestamp
 from eventide.lang.sql.rest.outside import refuse_outside
 from eventide.lang.sql.spans import span_of, written
+from eventide.lang.sql.types import is_timestamp
 from eventide.plan.bind import bind
 from eventide.plan.times import format_timestamp
 from eventide.plan.tree import Plan
@@ -172,7 +173,8 @@ def _in_utc(node: exp.Expr) -> exp.Expr:
     literal = node.this
     if not (isinstance(literal, exp.Literal) and literal.is_string):
         return node
-    value = timestamp(literal, or_null=isinstance(node, exp.TryCast)).value
+    or_null = isinstance(node, exp.TryCast)
+    value = timestamp(str(literal.this), span_of(literal), or_null=or_null).value
     if isinstance(value, int):
         node.set("this", exp.Literal.string(format_timestamp(value)))
     return node

@@ -1,8 +1,8 @@
 """How each function of the rest is rewritten for Spark.
 
 A function listed here is rewritten so that Spark gives what DuckDB gives, in every session time
-zone; `tests/engines/test_functions.py` compares them. Functions of texts and times that are not
-listed here are not handed to Spark.
+zone; `tests/engines/functions/test_functions.py` compares them. Functions of texts and times that
+are not listed here are not handed to Spark.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.expressions import string, temporal
 
+from eventide.errors import UnsupportedError
 from eventide.lang.sql.functions.kinds import KIND, Kinds, kind_of
 from eventide.lang.sql.functions.on_spark.numbers import (
     LOGARITHM,
@@ -53,7 +54,8 @@ from eventide.lang.sql.functions.on_spark.times import (
     timestamp_of,
     truncated_time,
 )
-from eventide.lang.sql.spans import written
+from eventide.lang.sql.spans import span_of, written
+from eventide.plan.user_functions import user_function
 
 _NAMES = {"prefix": "STARTSWITH", "suffix": "ENDSWITH"}
 
@@ -76,12 +78,21 @@ def in_sparks_words(rest: exp.Expr, kinds: Kinds) -> exp.Expr:
     return rest
 
 
+def of_user(node: exp.Expr) -> UnsupportedError:
+    """Return the error for a user's function that Spark SQL would have to call."""
+    message = f"{written(node)} is a function of yours, which Spark SQL does not know"
+    hint = "call it in a SELECT from one stream, in brackets; the SQL around reads its rows"
+    return UnsupportedError(message, span=span_of(node), hint=hint)
+
+
 def _on_spark(node: exp.Expr, kinds: Kinds) -> exp.Expr:
     part = part_of_time(node, kinds)
     if part is not None:
         return part
     if isinstance(node, exp.Anonymous) and node.expressions and node.name.lower() in _NAMES:
         return exp.Anonymous(this=_NAMES[node.name.lower()], expressions=node.expressions)
+    if isinstance(node, exp.Anonymous) and user_function(node.name) is not None:
+        raise of_user(node)
     rewrite = _REWRITES.get(type(node))
     if rewrite is not None:
         return rewrite(node, kinds)

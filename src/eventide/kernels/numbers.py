@@ -69,3 +69,15 @@ def wide_as_float(low: int, high: int) -> float:
     if high == low >> 63:
         return np.float64(low)
     return np.float64(high) * 2.0**64 + np.float64(np.uint64(low))
+
+
+@call_lean
+def double_of(word: int) -> float:
+    """Return the double that has these bits."""
+    return np.int64(word).view(np.float64)
+
+
+@call_lean
+def bits_of(value: float) -> int:
+    """Return the bits of a double."""
+    return int(np.float64(value).view(np.int64))

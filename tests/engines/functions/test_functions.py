@@ -31,7 +31,7 @@ from tests.operators.expressions.test_evaluate import _plain as plain_value
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_DOCS = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+_DOCS = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
 CATALOG = {"r": SCHEMA, "one": Schema.of({"k": "int64"})}
 ODD = [
     ("1900-01-02 03:04:05.000006", 1900, "\u00a0 a\t"),

@@ -1,0 +1,1 @@
+"""CEL: templates of subscriptions, one query each, and double tops in prices."""

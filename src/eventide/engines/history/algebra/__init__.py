@@ -1,0 +1,1 @@
+"""Sequences over history: where they can be, by the index."""

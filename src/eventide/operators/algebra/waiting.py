@@ -1,0 +1,55 @@
+"""Events and chains that wait for others to follow them, by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.instants import END_OF_TIME_US
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.operators.columns import encode_keys
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.held_rows import HeldRows
+from eventide.operators.key_layer import NEVER
+from eventide.plan.algebra.nodes import Follows
+from eventide.schema import START_TS
+
+LONGEST_US = 2**61
+"""Longer than any two events are apart, and no sum with a time overflows."""
+
+
+@dataclass(frozen=True)
+class WaitingRows(HeldRows):
+    """Rows have the columns of the left source and what chains carry; `ts` is the end so far."""
+
+    node: Follows
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, node: Follows) -> Self:
+        """Number the keys of rows."""
+        columns = [evaluate(key, rows) for key in node.left_keys]
+        codes, keys, count = encode_keys(columns, rows.num_rows)
+        return cls(rows, codes, tuple(keys), count, node)
+
+    @cached_property
+    def expires(self) -> Int64s:
+        """The last instant at which something may follow each row."""
+        if self.node.within_us is None:
+            return frozen(np.full(self.rows.num_rows, END_OF_TIME_US, np.int64))
+        return frozen(int64s(self.rows.column(START_TS)) + min(self.node.within_us, LONGEST_US))
+
+    @cached_property
+    def due(self) -> Int64s:
+        """When the last row of each key expires."""
+        due = np.full(self.count, NEVER, np.int64)
+        if self.node.within_us is not None and self.rows.num_rows:
+            by_key = self.by_key
+            ordered = self.expires[by_key.order]
+            has_rows = by_key.offsets[1:] > by_key.offsets[:-1]
+            due[has_rows] = np.maximum.reduceat(ordered, by_key.offsets[:-1][has_rows])
+        return due

@@ -1,0 +1,111 @@
+"""The keys of a step and their events, cut by key so that threads can follow their situations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.arrays import to_arrow
+from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.ordering import merge_order
+from eventide.operators.columns import concat_batches
+from eventide.operators.key_layers import TakenKeys
+from eventide.operators.key_parts import KeyOrder, count_rows, in_threads, key_parts, row_parts
+from eventide.operators.situations.keys import KeyedSituations
+from eventide.operators.situations.runs import Derivation
+from eventide.schema import TS
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Some keys of a step, all or a range of them, with their state and their events.
+
+    `codes` number the keys of the events, `bits` say which conditions hold on them, and `places`
+    are those of the events among all of the step: so positions do not depend on the shares.
+    """
+
+    held: KeyedSituations
+    codes: Int32s
+    ts: Int64s
+    bits: Int64s
+    places: Int64s
+    keys: Sequence[pa.Array]
+    first_key: int
+    step_rows: int
+    step_keys: int
+
+    @property
+    def count(self) -> int:
+        """How many keys there are."""
+        return len(self.keys[0]) if self.keys else 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all keys of the step."""
+        return self.count == self.step_keys
+
+
+def shares_of(
+    taken: TakenKeys[KeyedSituations], derivation: Derivation, rows: pa.RecordBatch, threads: int
+) -> list[Share]:
+    """Return the keys and events of a step: as one share, or several if threads can share them."""
+    codes, keys, count = taken.numbered(threads)
+    events = rows.num_rows
+    ts, bits = int64s(rows.column(TS)), bits_of(derivation, rows, threads)
+    parts = [(0, count)]
+    if threads > 1:
+        offsets = np.zeros(count + 1, np.int64)
+        np.cumsum(count_rows(codes, count, threads).sum(axis=0), out=offsets[1:])
+        parts = key_parts(offsets, threads)
+    if len(parts) == 1:
+        every = frozen(np.arange(events))
+        return [Share(taken.part, codes, ts, bits, every, keys, 0, events, count)]
+    part_of_key = np.repeat(np.arange(len(parts), dtype=np.int32), [b - a for a, b in parts])
+    in_parts = KeyOrder.of(frozen(part_of_key[codes]), len(parts), threads)
+    known = len(taken.part.known.held)
+    assert taken.part.by_key  # computed once, not by each thread
+
+    def share(part: int) -> Share:
+        first, last = parts[part]
+        places = in_parts.part(part, part + 1).order
+        return Share(
+            taken.part.take(np.arange(min(first, known), min(last, known))),
+            frozen(codes[places] - np.int32(first)),
+            frozen(ts[places]),
+            frozen(bits[places]),
+            places,
+            [key.slice(first, last - first) for key in keys],
+            first,
+            events,
+            count,
+        )
+
+    return in_threads(share, range(len(parts)), threads)
+
+
+def bits_of(derivation: Derivation, rows: pa.RecordBatch, threads: int) -> Int64s:
+    """Return which conditions are true on each row, computed in threads."""
+    bounds = row_parts(rows.num_rows, threads)
+    if len(bounds) == 1:
+        return derivation.bits_of(rows)
+    parts = [rows.slice(first, last - first) for first, last in bounds]
+    return frozen(np.concatenate(in_threads(derivation.bits_of, parts)))
+
+
+def merged_rows(
+    parts: Sequence[pa.RecordBatch], positions: Sequence[Int64s], threads: int
+) -> pa.RecordBatch:
+    """Return rows of several shares in order of their positions, which ascend in each share."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = concat_batches(parts, parts[0].schema)
+    offsets = np.cumsum([0, *map(len, positions)])
+    order = np.empty(rows.num_rows, np.int64)
+    merge_order(frozen(np.concatenate(positions)), offsets, order)
+    places = to_arrow(order)
+    taken = in_threads(lambda column: column.take(places), rows.columns, threads)
+    return pa.RecordBatch.from_arrays(taken, schema=rows.schema)

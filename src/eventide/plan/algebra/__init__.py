@@ -1,0 +1,1 @@
+"""The event algebra: one event after another, and chains of them."""

@@ -1,0 +1,1 @@
+"""Sequences over history, with and without the index."""
