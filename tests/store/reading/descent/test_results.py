@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -271,8 +272,13 @@ def test_many_threads_may_go_down_one_index(tmp_path: Path) -> None:
                     wrong.append((start, end))
 
         threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(6)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)  # threads change at every few lines
+        try:
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+        finally:
+            sys.setswitchinterval(usual)
         assert not wrong

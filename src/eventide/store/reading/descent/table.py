@@ -55,10 +55,10 @@ class SegmentTable:
         return found
 
     def tree(self, folder: Path, number: int) -> FlatTree:
-        """Return the index of a segment."""
+        """Return the index of a segment: to all threads the same, for entries have its numbers."""
         found = self.trees.get(number)
         if found is None:
-            found = self.trees[number] = flat_tree(folder, self.segment(number))
+            found = self.trees.setdefault(number, flat_tree(folder, self.segment(number)))
         return found
 
     def words_of(self, columns: StreamColumns, attribute: str, kind: int) -> Int64s | None:
