@@ -96,10 +96,13 @@ def test_a_step_is_cut_short_by_the_second_interrupt_only(
             os.kill(os.getpid(), signal.SIGINT)
         return take(*given)
 
+    # A shell lets processes in the background ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with monkeypatch.context() as patch:
         patch.setattr(LiveEngine, "take", interrupted)
         with pytest.raises(KeyboardInterrupt):
             cars.append(at(11))
+    signal.signal(signal.SIGINT, before)
     assert len(first.finish()) == 1
     assert first.counters.rows == 2
     if interrupts == 1:

@@ -117,11 +117,13 @@ def test_rows_that_a_sink_refuses_are_dead_letters(tmp_path: Path, try_again: bo
 
 def test_a_query_in_place_of_another_goes_on_in_its_files(tmp_path: Path) -> None:
     db = opened(tmp_path / "db")
-    with db.subscribe(TEXT, JsonLines(tmp_path / "json"), name="q"):
+    with db.subscribe(TEXT, JsonLines(tmp_path / "json"), name="q") as query:
         append(db, 0, 4)
+        query.wait()  # rows that nobody has received go with the query that is replaced
     slower = f"{TEXT} WHERE speed < 6"
-    with db.subscribe(slower, JsonLines(tmp_path / "json"), name="q", replace=True):
+    with db.subscribe(slower, JsonLines(tmp_path / "json"), name="q", replace=True) as query:
         append(db, 4, 9)
+        query.wait()
     assert lines(tmp_path / "json") == [0.0, 1.0, 2.0, 4.0, 5.0]
 
 
