@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -26,13 +25,13 @@ def files_entered(database: Database, query: str) -> set[str]:
         if event == "call" and code.co_name != "<module>":
             found.add(code.co_filename)
 
-    before = sys.getprofile()
+    # A call in another thread than the main one is answered where it is, so all is seen.
+    thread = threading.Thread(target=database.sql, args=(query,))
     threading.setprofile(note)
-    sys.setprofile(note)
     try:
-        database.sql(query)
+        thread.start()
+        thread.join()
     finally:
-        sys.setprofile(before)
         threading.setprofile(None)
     paths = (Path(name) for name in found)
     return {path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT)}

@@ -1,21 +1,24 @@
 """Make Ctrl-C work at once, even while compiled code is running.
 
 Python handles signals between two steps of the main thread, never inside a kernel, a sort or a
-query of DuckDB. So work that may take long runs in a thread of its own, while the main thread
-waits and can be interrupted at any time.
+query of DuckDB. So work that may take long runs in another thread, while the main thread waits and
+can be interrupted at any time.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import wraps
+from queue import SimpleQueue
 from types import FrameType
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -30,7 +33,7 @@ STEPPED_AT_ONCE = 10_000
 
 
 class Interrupted(SystemExit):
-    """Raised in the thread that does the work; the thread ends with it silently."""
+    """Raised in the thread that does the work, which ends silently."""
 
 
 def interruptible(work: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
@@ -94,22 +97,19 @@ class WaitingInterrupt:
 
 
 class Task(Generic[Returned]):
-    """Work that runs in a thread of its own."""
+    """Work that a worker does."""
 
     def __init__(self, work: Callable[[], Returned]) -> None:
         self.work = work
+        self.context = copy_context()
         self.done = threading.Event()
         self.returned: Returned | None = None
         self.failure: BaseException | None = None
-        # A daemon: a program that was interrupted may end while a kernel still runs.
-        self.thread = threading.Thread(
-            target=copy_context().run, args=(self.run,), name="eventide query", daemon=True
-        )
 
     def run(self) -> None:
         """Do the work, and signal when it is done."""
         try:
-            self.returned = self.work()
+            self.returned = self.context.run(self.work)
         except BaseException as failure:
             self.failure = failure
         finally:
@@ -117,14 +117,16 @@ class Task(Generic[Returned]):
 
     def result(self) -> Returned:
         """Return the result of the work, or raise its error; stop it if interrupted."""
+        worker = idle_worker()
+        if worker is None:
+            return self.work()
         try:
-            self.thread.start()
+            worker.tasks.put(self)
             self.done.wait()
-        except RuntimeError:
-            return self.work()  # no thread can be started while the interpreter ends
         except BaseException:
-            self.stop()
+            worker.stop(self)
             raise
+        _idle.append(worker)
         if self.failure is not None:
             try:
                 raise self.failure
@@ -133,9 +135,45 @@ class Task(Generic[Returned]):
                 self.failure = None
         return self.returned  # type: ignore[return-value]
 
-    def stop(self) -> None:
-        """Make the thread raise `Interrupted` as soon as it is back in Python."""
-        if self.thread.ident is not None and not self.done.is_set():
+
+class Worker:
+    """A thread that does tasks, one after another.
+
+    To begin a thread takes as long as a small query, so it is kept for the next one.
+    """
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        # A daemon: a program that was interrupted may end while a kernel still runs.
+        self.thread = threading.Thread(target=self.serve, name="eventide query", daemon=True)
+        self.thread.start()
+
+    def serve(self) -> None:
+        """Do what is given until there is nothing more to come; keep nothing of it."""
+        while (task := self.tasks.get()) is not None:
+            task.run()
+            del task
+
+    def stop(self, task: Task[Any]) -> None:
+        """Make the thread raise `Interrupted` as soon as it is back in Python, and let go of it."""
+        self.tasks.put(None)
+        if self.thread.ident is not None and not task.done.is_set():
             thread = ctypes.c_ulong(self.thread.ident)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(Interrupted))
-            self.done.wait(GRACE_S)
+            task.done.wait(GRACE_S)
+
+
+_idle: list[Worker] = []
+"""Workers that wait for a task: one, but where a signal handler asked for more."""
+# A child has none of the threads of its parent.
+os.register_at_fork(after_in_child=_idle.clear)
+
+
+def idle_worker() -> Worker | None:
+    """Return a worker that has nothing to do, or None while the interpreter ends."""
+    if sys.is_finalizing():
+        return None
+    try:
+        return _idle.pop() if _idle else Worker()
+    except RuntimeError:
+        return None  # no thread can be started any more

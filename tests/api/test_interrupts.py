@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
-from eventide.interrupts import Interrupted, Task, interruptible
+from eventide.interrupts import Interrupted, interruptible
 
 # Each would take days. The child says when it has begun, and how it ended.
 FOREVER = {
@@ -97,18 +99,82 @@ def test_calls_within_calls_and_in_threads_run_where_they_are() -> None:
     assert found == [True]
 
 
-def test_what_is_interrupted_stops() -> None:
+def test_calls_from_the_main_thread_share_one_other_thread() -> None:
+    one, another = (interruptible(threading.current_thread)() for _ in range(2))
+    assert one is another is not threading.main_thread()
+
+
+def test_nothing_of_a_call_is_kept_for_the_next_one() -> None:
+    class Rows:
+        """What can be watched."""
+
+    given = Rows()
+    returned = interruptible(lambda rows: rows)(given)
+    kept = weakref.ref(given)
+    del given, returned
+    # The thread lets go of it when it waits again.
+    while kept() is not None:
+        time.sleep(0.001)
+
+
+def test_a_call_within_an_interrupt_has_a_thread_of_its_own() -> None:
+    """A handler may ask while the main thread waits for the answer before."""
+    asked: list[bool] = []
+    found: list[int] = []
+
+    def ask(*_: object) -> None:
+        if not asked:
+            asked.append(True)
+            found.append(interruptible(threading.get_ident)())
+
+    def work() -> int:
+        while not found:
+            # One that comes just before the main thread waits is not looked at.
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.001)
+        return threading.get_ident()
+
+    before = signal.signal(signal.SIGUSR1, ask)
+    try:
+        assert interruptible(work)() != found[0]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_what_is_interrupted_stops_and_the_next_call_runs() -> None:
     stopped = threading.Event()
+
+    came = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        if not came.is_set():
+            came.set()
+            raise KeyboardInterrupt
 
     def endless() -> None:
         try:
             while True:
+                if not came.is_set():
+                    os.kill(os.getpid(), signal.SIGUSR1)
                 time.sleep(0.001)
         except Interrupted:
             stopped.set()
             raise
 
-    task = Task(endless)
-    task.thread.start()
-    task.stop()
+    # SIGINT itself is what processes that run tests may ignore.
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(endless)()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     assert stopped.wait(600)
+    assert interruptible(lambda: 7)() == 7
+
+
+def test_a_child_of_a_fork_has_a_thread_of_its_own() -> None:
+    assert interruptible(lambda: 7)() == 7
+    child = os.fork()
+    if child == 0:
+        os._exit(interruptible(lambda: 7)())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -34,7 +34,7 @@ def sql(query: Query, /, *, params: object = None, ts: Times = None, **tables: o
     >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
     [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
     """
-    return over_tables(read_statement(str(query)), params, ts, tables)
+    return interruptible(over_tables)(read_statement(str(query)), params, ts, tables)
 
 
 def cel(text: str, /, *, params: object = None, ts: Times = None, **tables: object) -> Result:
@@ -44,24 +44,24 @@ def cel(text: str, /, *, params: object = None, ts: Times = None, **tables: obje
     >>> cel("SELECT car, speed FROM FILTER{speed > 55} cars", cars=cars).rows()[0]["car"]
     'b'
     """
-    return over_tables(read_cel(text), params, ts, tables)
+    return interruptible(over_tables)(read_cel(text), params, ts, tables)
 
 
 def over_tables(
     statement: Statement, params: object, ts: Times, tables: Mapping[str, object]
 ) -> Result:
     """Answer a statement over tables in memory."""
-    given = interruptible(tables_of)(tables, ts)
+    given = tables_of(tables, ts)
     plan = plan_tables(statement.explained, given, params)
     with pointing_into(statement.text):
-        sources = interruptible(sources_for)(plan, given)
+        sources = sources_for(plan, given)
         if statement.explain is None:
-            return Result(interruptible(run_history)(plan, sources))
+            return Result(run_history(plan, sources))
         from eventide.api.explanation import Explanation
         from eventide.engines.explain.explained import explained
 
         analyze = statement.explain == "analyze"
-        seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=analyze)
+        seen = explained(plan, sources, DEFAULTS, analyze=analyze)
         return plan_rows(Explanation.of(statement.text, seen))
 
 
