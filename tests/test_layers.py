@@ -41,7 +41,7 @@ MAY_IMPORT = {
 # What users hold of Spark is in engines/spark, for pyspark stays there.
 SPARK_MAY_IMPORT = {"api"}
 
-ROOMS = {"windows", "patterns", "situations", "standing", "algebra"}
+ROOMS = {"windows", "patterns", "situations", "standing", "algebra", "sharing"}
 STAGES = {"lang", "plan", "operators", "kernels", "engines"}
 # Which room reads what of another one, and why.
 BETWEEN_ROOMS = {
@@ -57,6 +57,12 @@ BETWEEN_ROOMS = {
     # An instant is a window of a microsecond, of which nothing has to be remembered.
     ("operators/algebra/instants", "operators/windows/by_time"),
     ("operators/algebra/instants", "plan/windows/nodes"),
+    # Queries that share their rows differ in such windows.
+    ("plan/sharing/query_windows", "plan/windows/nodes"),
+    ("plan/sharing/windows", "plan/windows/nodes"),
+    # Rows in chunks that are found by number, whoever keeps them.
+    ("operators/sharing/known_keys", "operators/standing/row_log"),
+    ("operators/sharing/slices", "operators/standing/row_log"),
     # Every node says how its rows go, those of a sequence never.
     ("plan/algebra/nodes", "plan/standing/edges"),
 }

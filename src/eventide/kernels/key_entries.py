@@ -48,6 +48,26 @@ def number_rows(
 
 
 @lean_kernel
+def number_further(
+    table: KeyTable, first: Int64s, second: Int64s, known: int, numbers: Int32s, fresh: Int64s
+) -> int:
+    """Number keys by a table of `known` ones, and put others into it with the next numbers.
+
+    Key `fresh[i]` is the first of the i-th other one; returns how many there are. There has to be
+    room in the table.
+    """
+    count = 0
+    for i in range(len(first)):
+        place = seek(table, first[i], second[i])
+        if table.handles[place] < 0:
+            put(table, first[i], second[i], np.int64(known + count))
+            fresh[count] = i
+            count += 1
+        numbers[i] = table.handles[place]
+    return count
+
+
+@lean_kernel
 def move_entries(
     table: KeyTable,
     first: Int64s,

@@ -1,0 +1,1 @@
+"""Many live queries that run as one."""

@@ -1,0 +1,7 @@
+"""Operators that run many live queries as one.
+
+windows.py    many time windows over the same rows
+slices.py     partial results of slices, which windows share
+partials.py   the partial results that aggregates need, each once
+known_keys.py numbers of keys that stay as long as they are needed
+"""

@@ -1,0 +1,277 @@
+"""Partial results of slices, which windows share, and of blocks of slices.
+
+    slices    |---|---|-|-|---|---|· ·     complete: in the tree, from which windows are merged
+                                    └──    the newest one may get more rows
+
+Slices are numbered. When there are twice as many as were needed when they were numbered last, they
+are cut anew: only where a window of a query that is still there begins or ends, of those that are
+not closed. Slices that only other windows needed become one, and the oldest are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators import Groups
+from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
+from eventide.kernels.growing import longer, wider
+from eventide.kernels.ordering import ranges
+from eventide.kernels.sharing.nodes import (
+    BRANCHES,
+    LEVELS,
+    SliceRuns,
+    SliceTree,
+    count_rows,
+    list_rows,
+)
+from eventide.kernels.sharing.slices import group_by_slice
+from eventide.operators.columns import concat_batches
+from eventide.operators.sharing.partials import Partials
+from eventide.operators.standing.row_log import RowLog
+
+ROWS_AT_ONCE = 4_000_000
+"""Windows are merged from about so many rows at a time."""
+MOST_WAITING = 32
+"""So many batches of the newest slice wait until they are merged."""
+ANYTIME = -(2**63)
+"""The epoch of events that came before any query that is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRows:
+    """Partials of some slices in order: of each the first time and the epoch, and of each row."""
+
+    times: Int64s
+    epochs: Int64s
+    starts: Int64s
+    """Where the rows of each slice begin, and one more."""
+    keys: Int32s
+    partials: pa.RecordBatch
+
+    def part(self, first: int, last: int) -> SliceRows:
+        """Return the slices [first, last)."""
+        begin, end = int(self.starts[first]), int(self.starts[last])
+        return SliceRows(
+            self.times[first:last],
+            self.epochs[first:last],
+            self.starts[first : last + 1] - begin,
+            self.keys[begin:end],
+            self.partials.slice(begin, end - begin),
+        )
+
+
+class Scratch:
+    """Numbers by key that a kernel writes; each call writes larger ones than the one before."""
+
+    def __init__(self) -> None:
+        self.seen = np.full(16, -1, np.int64)
+        self.stamp = 0
+
+    def room(self, keys: int) -> Int64s:
+        """Return them for so many keys."""
+        if len(self.seen) < keys:
+            self.seen = np.full(2 * keys, -1, np.int64)
+        return self.seen
+
+
+@dataclass(slots=True)
+class Slices:
+    """Complete slices, and the rows of blocks of them, which are added when they are needed."""
+
+    partials: Partials
+    log: RowLog
+    keys: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
+    """The key of each row."""
+    begins: Int64s = field(default_factory=lambda: np.zeros((LEVELS, 16), np.int64))
+    ends: Int64s = field(default_factory=lambda: np.zeros((LEVELS, 16), np.int64))
+    times: Int64s = field(default_factory=lambda: np.zeros(16, np.int64))
+    epochs: Int64s = field(default_factory=lambda: np.zeros(16, np.int64))
+    count: int = 0
+    blocks: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    """How many nodes each level above the slices has."""
+    oldest: int = ANYTIME
+    """All slices are of this epoch or a later one."""
+    scratch: Scratch = field(default_factory=Scratch)
+
+    @classmethod
+    def empty(cls, partials: Partials) -> Slices:
+        """Return no slices."""
+        return cls(partials, RowLog.empty(partials.schema))
+
+    @property
+    def tree(self) -> SliceTree:
+        """What kernels read of it."""
+        return SliceTree(self.begins, self.ends, self.keys, self.epochs)
+
+    def append(self, rows: SliceRows) -> None:
+        """Add slices that are complete."""
+        first, count = self.count, len(rows.times)
+        if not count:
+            return
+        self.oldest = min(self.oldest if first else int(rows.epochs[0]), int(rows.epochs.min()))
+        self.count = first + count
+        self.times, self.epochs = longer(self.times, self.count), longer(self.epochs, self.count)
+        self.times[first : self.count] = rows.times
+        self.epochs[first : self.count] = rows.epochs
+        self._add_nodes(0, first, rows.starts, rows.keys, rows.partials)
+
+    def _add_nodes(
+        self, level: int, first: int, starts: Int64s, keys: Int32s, partials: pa.RecordBatch
+    ) -> None:
+        """Add nodes to a level, with their rows one behind another."""
+        last, end = first + len(starts) - 1, self.log.end
+        self.begins, self.ends = wider(self.begins, last), wider(self.ends, last)
+        self.begins[level, first:last] = starts[:-1] + end
+        self.ends[level, first:last] = starts[1:] + end
+        self.keys = longer(self.keys, end + len(keys))
+        self.keys[end : end + len(keys)] = keys
+        self.log = self.log.append(partials)
+
+    def grow(self, known: int) -> None:
+        """Add the blocks that have become complete; keys are below `known`."""
+        width = BRANCHES
+        for level in range(1, LEVELS):
+            first, last = self.blocks[level], self.count // width
+            if not last:
+                break
+            if first < last:
+                left = np.arange(first, last) * width
+                for part in self.parts(left, left + width, level - 1):
+                    merged, run_of, keys = self.merged(part, level - 1, known)
+                    starts = np.searchsorted(run_of, np.arange(len(part.left) + 1))
+                    self._add_nodes(level, self.blocks[level], starts, keys, merged)
+                    self.blocks[level] += len(part.left)
+            width *= BRANCHES
+
+    def parts(
+        self, left: Int64s, right: Int64s, top: int = LEVELS - 1, since: Int64s | None = None
+    ) -> Iterator[SliceRuns]:
+        """Yield runs of slices, as many at a time as have a limited number of rows."""
+        since = np.full(len(left), ANYTIME) if since is None else since
+        counts = np.empty(len(left), np.int64)
+        every = SliceRuns(left, right, since)
+        count_rows(every, self.tree, top, self.oldest, counts)
+        total = np.cumsum(counts)
+        first = 0
+        while first < len(total):
+            before = total[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(total, before + ROWS_AT_ONCE, "right")))
+            yield SliceRuns(*(each[first:last] for each in every))
+            first = last
+
+    def merged(
+        self, runs: SliceRuns, top: int, known: int
+    ) -> tuple[pa.RecordBatch, Int64s, Int32s]:
+        """Return the partials of runs by key, which run each is of, and which key."""
+        counts = np.empty(len(runs.left), np.int64)
+        count_rows(runs, self.tree, top, self.oldest, counts)
+        length = int(counts.sum())
+        rows, of_row, run_of = (np.empty(length, np.int64) for _ in range(3))
+        keys = np.empty(length, np.int32)
+        scratch = self.scratch
+        limits = (top, self.oldest, scratch.stamp)
+        seen = scratch.room(known)
+        found = list_rows(runs, self.tree, limits, seen, rows, of_row, run_of, keys)
+        scratch.stamp += found
+        partials = self.log.take(rows)
+        if found < length:
+            partials = self.partials.merged(partials, Groups(frozen(of_row), found))
+        return partials, run_of[:found], keys[:found]
+
+    def all_rows(self) -> SliceRows:
+        """Return the rows of all slices."""
+        return self.from_slice(0)
+
+    def from_slice(self, first: int) -> SliceRows:
+        """Return the rows of the slices from one on."""
+        begins, ends = (each[0, first : self.count] for each in (self.begins, self.ends))
+        numbers = ranges(begins, ends - begins)
+        starts = np.zeros(len(begins) + 1, np.int64)
+        np.cumsum(ends - begins, out=starts[1:])
+        return SliceRows(
+            self.times[first : self.count],
+            self.epochs[first : self.count],
+            starts,
+            self.keys[numbers],
+            self.log.take(numbers),
+        )
+
+
+class NewestSlice:
+    """The slice that may get more rows: a few batches of partials."""
+
+    def __init__(self, partials: Partials, first: SliceRows) -> None:
+        self.partials = partials
+        self.time, self.epoch = int(first.times[0]), int(first.epochs[0])
+        self.batches = [first]
+
+    @property
+    def rows(self) -> int:
+        """How many partials it has."""
+        return sum(len(batch.keys) for batch in self.batches)
+
+    def add(self, rows: SliceRows, known: int) -> None:
+        """Add partials of rows behind the others; keys are below `known`."""
+        self.batches.append(rows)
+        if len(self.batches) >= MOST_WAITING:
+            self._merge(1, known)
+            # A batch is merged with the ones before only when it is not much smaller than they are.
+            if 2 * len(self.batches[1].keys) >= len(self.batches[0].keys):
+                self._merge(0, known)
+
+    def _merge(self, first: int, known: int) -> None:
+        """Merge the batches from one on."""
+        if len(self.batches) == first + 1:
+            return
+        batches = self.batches[first:]
+        keys = np.concatenate([batch.keys for batch in batches])
+        every = [batch.partials for batch in batches]
+        together = concat_batches(every, self.partials.schema)
+        one = SliceRows(
+            batches[0].times[:1],
+            batches[0].epochs[:1],
+            np.array([0, len(keys)]),
+            keys,
+            together,
+        )
+        self.batches[first:] = [regrouped(one, self.partials, np.zeros(1, np.bool_), known)]
+
+    def whole(self, known: int) -> SliceRows:
+        """Return all of it as one slice."""
+        self._merge(0, known)
+        return self.batches[0]
+
+
+def regrouped(rows: SliceRows, partials: Partials, cuts: Bools, known: int) -> SliceRows:
+    """Return slices put together: one begins with each that is marked, and with the first."""
+    count = len(rows.keys)
+    row_cuts = np.zeros(count, np.bool_)
+    row_cuts[rows.starts[:-1][cuts]] = True
+    groups, slice_of, key_of, first_row = (np.empty(count, np.int64) for _ in range(4))
+    seen = np.full(known, -1, np.int64)
+    slices, found = group_by_slice(row_cuts, rows.keys, seen, groups, slice_of, key_of, first_row)
+    first = np.searchsorted(rows.starts, first_row[:slices])
+    return SliceRows(
+        rows.times[first],
+        rows.epochs[first],
+        np.searchsorted(slice_of[:found], np.arange(slices + 1)),
+        key_of[:found].astype(np.int32),
+        partials.merged(rows.partials, Groups(frozen(groups), found)),
+    )
+
+
+def together(parts: Sequence[SliceRows], schema: pa.Schema) -> SliceRows:
+    """Return slices one behind another."""
+    shifts = np.cumsum([0, *(len(part.keys) for part in parts)])
+    starts = [part.starts[:-1] + shift for part, shift in zip(parts, shifts, strict=False)]
+    return SliceRows(
+        np.concatenate([part.times for part in parts]),
+        np.concatenate([part.epochs for part in parts]),
+        np.concatenate([*starts, shifts[-1:]]),
+        np.concatenate([part.keys for part in parts]),
+        concat_batches([part.partials for part in parts], schema),
+    )

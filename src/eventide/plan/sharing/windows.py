@@ -1,0 +1,92 @@
+"""The node of many time windows over the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from eventide.plan.check import require_columns, require_unique
+from eventide.plan.events.timed import ordered_columns
+from eventide.plan.expressions import Named, NamedAggregate
+from eventide.plan.render import render_computed, render_items
+from eventide.plan.sharing.query_windows import QueryWindows
+from eventide.plan.tree import (
+    ChangeExpression,
+    Names,
+    OverKeys,
+    Plan,
+    Row,
+    Timed,
+    changed_aggregates,
+    changed_items,
+    columns_named,
+)
+from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START
+from eventide.schema import INT64, SEQ, TIMESTAMP, TS
+
+QUERY = "$query"
+"""The column with the number of the query that a row is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManyWindows(OverKeys):
+    """For each query one row for each of its windows and key: its number, bounds, keys, aggregates.
+
+    The queries differ in their windows, which are in a table that changes while events flow. The
+    aggregates are those of all of them. Events are numbered by `_seq`: a query counts those from
+    the number on that its row has.
+    """
+
+    reads_time = True
+
+    source: Plan
+    keys: tuple[Named, ...]
+    aggregates: tuple[NamedAggregate, ...]
+    table: QueryWindows = field(default_factory=QueryWindows, compare=False, repr=False)
+
+    @property
+    def row(self) -> Row:
+        """The columns of the output."""
+        return {
+            QUERY: INT64,
+            WINDOW_START: TIMESTAMP,
+            WINDOW_END: TIMESTAMP,
+            **{key.name: key.type for key in self.keys},
+            **{item.name: item.aggregate.type for item in self.aggregates},
+        }
+
+    def with_expressions(self, change: ChangeExpression) -> ManyWindows:
+        """Return the node with other keys and aggregates."""
+        keys = changed_items(self.keys, change)
+        return replace(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: keys and aggregates."""
+        return (*self.keys, *self.aggregates)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the columns of the source that are read, and what says when an event came."""
+        return tuple(each | {SEQ} for each in OverKeys.needed(self, wanted))
+
+    def check(self) -> None:
+        """No column has the name of another, and events have times and numbers."""
+        require_unique([QUERY, WINDOW_START, WINDOW_END, *(each.name for each in self.computed)])
+        require_columns(self, self.source.row, TS, SEQ)
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        by = f"by {render_items(self.keys)}, " if self.keys else ""
+        return f"ManyWindows {by}of many queries{render_computed(self.aggregates)}"
+
+    @property
+    def time_use(self) -> str:
+        """The part of the query that needs times."""
+        return "a window of time"
+
+    def timed(self) -> Timed:
+        """Return the node: a window is certain when it ends."""
+        names = (key.name for key in self.keys)
+        order = ordered_columns(self, QUERY, WINDOW_START, *names)
+        start, end = columns_named(self, WINDOW_START, WINDOW_END)
+        return Timed(self, end, start, order)
