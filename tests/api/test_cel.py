@@ -69,6 +69,17 @@ def test_sequences_are_not_associative(db: ev.Database) -> None:
     assert len(db.cel(f"({ibm} NEXT{{}} {msft}) NEXT{{}} {dell}")) == 1
 
 
+def test_attributes_that_a_side_leaves_out_are_none(tmp_path: Path) -> None:
+    """A stream with a `start_ts` of its own has the columns that events have, and some more."""
+    with ev.open(tmp_path) as db:
+        calls = db.create_stream("calls", {"start_ts": "timestamp", "n": "int64", "v": "int64"})
+        calls.append([{"ts": at, "start_ts": at, "n": at, "v": 10 * at} for at in range(3)])
+        chains = db.cel("FILTER{n_1 = 0} (calls FOLD{} (SELECT n FROM calls))")
+        assert values(chains, "v", "n_1", "n") == [(0, 0, 1), (0, 0, 2)]
+        pairs = db.cel("(SELECT n FROM calls) NEXT{} (SELECT v FROM calls)")
+        assert values(pairs, "n", "v") == [(0, 10), (1, 20)]
+
+
 def test_tables_in_memory() -> None:
     table = pa.table({"ts": [0, 1, 2, 2], "a": [1, 2, 3, 4]})
     found = ev.cel("s NEXT{$2.a >= ?} s", params=[3], s=table)

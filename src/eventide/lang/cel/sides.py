@@ -52,13 +52,17 @@ class Side:
 
     @property
     def plan(self) -> Plan:
-        """The plan of its rows; it is that of its events, if these have the same columns."""
-        plan = self.events.plan
-        same = all(
+        """The plan of its rows; it is that of its events, if these have the same columns.
+
+        A column that is no attribute, such as one that a SELECT has left out, may have the name of
+        one of the other side.
+        """
+        plan, columns = self.events.plan, {*TIMES, *self.events.attributes}
+        same = columns == plan.row.keys() and all(
             each == Column(self.names[name], each.type)
             for name, each in self.events.attributes.items()
         )
-        if same and not self.added and plan.row.get(START_TS) and self.events.start == START:
+        if same and not self.added and self.events.start == START:
             return plan
         return self.events.rows(self.names, *self.added.values())
 
