@@ -154,7 +154,9 @@ def bind_call(call: Expression) -> Expression:
         types = [str(argument.type) for argument in arguments]
         message = f"{_shown(function)} takes {function.takes}, not {' and '.join(types)}"
         hint = text_hint(arguments)
-        if function.takes != "strings":
+        if call.function == "not":
+            hint = compare_hint(call.arguments[0], arguments[0].type)
+        elif function.takes != "strings":
             hint = joined_hint(arguments) or interval_hint(call, arguments)
             hint = hint or cast_hint(arguments)
         raise BindError(message, span=call.span, hint=hint)

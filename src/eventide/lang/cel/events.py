@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from eventide.errors import BindError, Span
 from eventide.plan.bind import suggestion
@@ -87,6 +88,11 @@ class OneEvent:
 
     def sided(self, side: str, name: str, span: Span) -> Expression:
         """Refuse a decorator."""
+        self.refuse_side(side, name, span)
+
+    @staticmethod
+    def refuse_side(side: str, name: str, span: Span) -> NoReturn:
+        """Refuse a decorator where there is one event."""
         message = f"{side}. stands in the conditions of NEXT and FOLD only"
         raise BindError(message, span=span, hint=f"there is one event here: write {name}")
 

@@ -37,6 +37,12 @@ class ChainNames(TwoEvents):
     """Attributes and times of the last event, by what they are."""
 
     @property
+    def written(self) -> dict[str, str]:
+        """What columns and values are called in a text."""
+        latest = {each.name: f"$.{name}" for name, each in self.latest.items()}
+        return {**super().written, **latest, **{name: f"$.{name}" for name in self.kinds}}
+
+    @property
     def row(self) -> Row:
         """The columns that a condition may read."""
         carried = {each.name: each.next.type for each in self.latest.values()}
@@ -133,7 +139,8 @@ def fold_events(node: Fold, left: Events, right: Events, reader: ValueReader) ->
     conditions = [reading.read(each) if each else ALWAYS for each in (node.condition, node.proceed)]
     _settle(chain, values)
     carried = [_carried(name, first[name], value, chain) for name, value in values.items()]
-    condition, proceed = (bind_condition(each, chain.row) for each in conditions)
+    with chain.as_written():
+        condition, proceed = (bind_condition(each, chain.row) for each in conditions)
     iterate = Iterate(
         chain.left.plan,
         chain.right.plan,
@@ -209,7 +216,8 @@ def _settle(chain: ChainNames, values: Mapping[str, Expression]) -> None:
     while changed:
         changed = False
         for name, value in values.items():
-            bound = bind_expression(value, chain.row)
+            with chain.as_written():
+                bound = bind_expression(value, chain.row)
             known = chain.kinds.get(name, NULL)
             kind = common_pair(known, bound.type)
             if kind is None:

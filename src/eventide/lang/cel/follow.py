@@ -31,7 +31,8 @@ def next_events(node: Next, left: Events, right: Events, reader: ValueReader) ->
         Side(left, names, taken), Side(right, {name: name for name in right.attributes}, taken)
     )
     asked = replace(reader, names=sides).read(node.condition) if node.condition else ALWAYS
-    condition = bind_condition(asked, sides.row)
+    with sides.as_written():
+        condition = bind_condition(asked, sides.row)
     sequence = Sequence(sides.left.plan, sides.right.plan, condition, span=node.span)
     shown = [*names.values(), *right.attributes]
     columns: dict[str, Expression] = {name: Column(name, sequence.row[name]) for name in shown}

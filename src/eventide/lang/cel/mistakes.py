@@ -26,6 +26,7 @@ _SQL: Mapping[str, str] = {
     "LIMIT": "write SELECT … FROM CEL (…) LIMIT 10: that is SQL around it",
     "ORDER": "write SELECT … FROM CEL (…) ORDER BY …: that is SQL around it",
     "WITH": "write the query in brackets in the place of its name",
+    "DISTINCT": "write SELECT DISTINCT … FROM CEL (…): that is SQL around it",
 }
 _WORDS: Mapping[str, str] = {
     "_AS": "AS",
@@ -59,6 +60,7 @@ def mistake_of(error: UnexpectedInput, text: str) -> ParseError:
     span = Span(place, place + max(1, len(near)))
     known = (
         _unclosed(text, place)
+        or _of_sql(before, near, span)
         or _misplaced(before, near, span)
         or (_missing_end(before) if ended else None)
     )
@@ -127,6 +129,29 @@ def _misplaced(before: list[Word], near: str, span: Span) -> ParseError | None:
     return None
 
 
+def _of_sql(before: list[Word], near: str, span: Span) -> ParseError | None:
+    """Return the error for what is written as in SQL, but cannot be here."""
+    last = before[-1] if before else Word("", 0, 0)
+    earlier, place = [each.said for each in before[-3:]], Span(last.start, last.end)
+    if near == "{" and last.said in ("NEXT", "FOLD") and _begins(before[:-1]):
+        message = f"{last.said} has no left side"
+        return ParseError(message, span=place, hint=_BRACED[last.said])
+    if last.said == "FROM" and earlier[-2:-1] == ["}"]:
+        message = "FROM stands in front of all of it"
+        return ParseError(message, span=place, hint="leave FROM out: FILTER{condition} stream")
+    if earlier[-2:] == ["SELECT", "DISTINCT"]:
+        return ParseError("DISTINCT is not CEL", span=place, hint=_SQL["DISTINCT"])
+    if last.said == "SELECT" and earlier[-2:-1] == ["("] and "{" in _open_brackets(before):
+        message = "a condition has no query in it"
+        return ParseError(message, span=place, hint="write left NEXT{condition} (SELECT … FROM …)")
+    if near.isalpha() and last.text.isdigit() and "DUR" in [each.said for each in before[-8:]]:
+        message = f"{near} is no unit of time"
+        return ParseError(
+            message, span=span, hint="write 500 ms, 90 s, 10 min, 2 h, 3 d or 52 weeks"
+        )
+    return None
+
+
 def _open_brackets(before: list[Word]) -> list[str]:
     found: list[str] = []
     for each in before:
@@ -167,7 +192,14 @@ def _expected(error: UnexpectedInput) -> str:
     return f"expected {' or '.join(names)}" if 0 < len(names) <= 5 else ""
 
 
+def _begins(before: list[Word]) -> bool:
+    """Whether a stream begins behind some words."""
+    return not before or before[-1].said in ("FROM", "(", "UNION", "ALL")
+
+
 def _hint(before: list[Word], near: str, expected: str) -> str:
+    if near == "," and expected == "expected }":
+        return "put conditions together with AND"
     if near in (",", "}") and expected == "expected AS":
         return "give the value a name: … AS name"
     if near in _CLOSING.values() and not _open_brackets(before):

@@ -65,6 +65,9 @@ def name_of(item: CelItem) -> str:
     assert item.value is not None
     if is_name(item.value):
         return plain_name(item.value)
+    if item.value.data == "sided":
+        side = str(item.value.children[0]).rstrip(" .")
+        OneEvent.refuse_side(side, spelled(item.value.children[1]), item.span)
     message = "a value without a name"
     raise BindError(message, span=item.span, hint="give it one: … AS name")
 

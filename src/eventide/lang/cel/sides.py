@@ -8,7 +8,9 @@ A plain name is an attribute that only one of them has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from eventide.errors import BindError, Span
@@ -90,6 +92,27 @@ class TwoEvents:
     def row(self) -> Row:
         """The columns that a condition may read."""
         return both_times() | dict(self.left.row) | dict(self.right.row)
+
+    @property
+    def written(self) -> dict[str, str]:
+        """What columns are called in a text."""
+        sides = ((LEFT, self.left), (RIGHT, self.right))
+        return {
+            column: f"{word}.{name}" for word, side in sides for name, column in side.names.items()
+        }
+
+    @contextmanager
+    def as_written(self) -> Iterator[None]:
+        """Let errors call columns as the text does."""
+        try:
+            yield
+        except BindError as error:
+            names = self.written
+            known = re.compile(rf"(?<![\w$.'])({'|'.join(map(re.escape, names)) or '$'})(?![\w'])")
+            error.message = known.sub(lambda found: names[found[0]], error.message)
+            if error.hint is not None:
+                error.hint = known.sub(lambda found: names[found[0]], error.hint)
+            raise
 
     def side(self, side: str, span: Span) -> Side:
         """Return a side by its decorator."""
