@@ -25,7 +25,7 @@ from eventide.operators.tree import OperatorTree, TreeBuilder
 from eventide.operators.union_rows import UnionRows
 from eventide.plan.algebra.nodes import Follows, InstantAggregate
 from eventide.plan.events.time_order import follows_time
-from eventide.plan.expressions import Column
+from eventide.plan.expressions import Column, Expression, Named
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
@@ -119,6 +119,9 @@ def is_over_all_time(node: Plan) -> bool:
 @singledispatch
 def add_plan(plan: Plan, builder: TreeBuilder, how: Building = WHOLE) -> int:
     """Place the operators of a plan; return the number of the uppermost."""
+    follows = followed_by(plan)
+    if follows is not None:
+        return add_follows(builder, plan, follows, how)
     operators = operators_of(plan, how)
     (source,) = plan.children
     below = replace(how, owned=how.owned if plan.state_keys is None else ALL_TIME, inside=True)
@@ -150,17 +153,46 @@ def _(plan: Merge, builder: TreeBuilder, how: Building = WHOLE) -> int:
 
 
 @add_plan.register
-def _(plan: Follows, builder: TreeBuilder, how: Building = WHOLE) -> int:
-    from eventide.operators.algebra.follow import FollowEvents
-
-    within = replace(how, owned=ALL_TIME, inside=True)
-    numbers = tuple(add_plan(each, builder, within) for each in plan.children)
-    return builder.place(FollowEvents(plan, row_schema(plan.row)), plan, numbers)
-
-
-@add_plan.register
 def _(plan: DerivedStream, builder: TreeBuilder, how: Building = WHOLE) -> int:
     return add_derived(builder, plan, how)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowsBelow:
+    """A sequence, and what is right above it: filters, the lowest first, then a projection."""
+
+    node: Follows
+    kept: tuple[Expression, ...]
+    items: tuple[Named, ...] | None
+
+
+def followed_by(plan: Plan) -> FollowsBelow | None:
+    """Return the sequence of a plan that has nothing above it but what can be done in one go."""
+    items, kept = None, []
+    if isinstance(plan, Project):
+        items, plan = plan.items, plan.source
+    while isinstance(plan, Filter):
+        kept.append(plan.condition)
+        plan = plan.source
+    return FollowsBelow(plan, tuple(reversed(kept)), items) if isinstance(plan, Follows) else None
+
+
+def add_follows(builder: TreeBuilder, plan: Plan, found: FollowsBelow, how: Building) -> int:
+    """Place a sequence with all that is right above it."""
+    from eventide.operators.algebra.follow import FollowEvents
+    from eventide.operators.algebra.keyed import KeyEvents
+
+    node, within = found.node, replace(how, owned=ALL_TIME, inside=True)
+    left, right = (add_plan(each, builder, within) for each in node.children)
+    keyed = KeyEvents(node.right_keys, row_schema(node.right.row))
+    right = builder.place(keyed, node.right, (right,), name="Keys", line=line_of_keys(node))
+    operator = FollowEvents(node, row_schema(plan.row), found.kept, found.items)
+    return builder.place(operator, node, (left, right))
+
+
+def line_of_keys(node: Follows) -> str:
+    """Return the line of what puts events by key."""
+    return f"Keys {', '.join(map(render, node.right_keys))}".rstrip()
 
 
 def line_of(operator: Operator[Any]) -> str:

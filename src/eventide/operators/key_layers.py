@@ -100,11 +100,14 @@ class KeyLayers(Generic[Remembered]):
         return limit
 
     def taken(
-        self, columns: Sequence[pa.Array], events: int, until_us: int
+        self, columns: Sequence[pa.Array], events: int, until_us: int, rows: int | None = None
     ) -> TakenKeys[Remembered]:
-        """Return the state of the keys of some events, and of keys due until a time."""
+        """Return the state of the keys of some events, and of keys due until a time.
+
+        If only the different keys of events are given, `rows` is how many events there are.
+        """
         asked = AskedKeys(columns, events)
-        few = self.weight <= FEW + FOR_EACH_EVENT * events
+        few = self.weight <= FEW + FOR_EACH_EVENT * (events if rows is None else rows)
         if few or not columns or until_us == END_OF_TIME_US:
             return TakenKeys(merged(self.layers, self.directory), asked)
         if self.directory is None:

@@ -164,6 +164,27 @@ class OperatorTree(Stateful[States]):
         """The operators above the only leaf and below the first one with state."""
         return tuple(takewhile(lambda each: isinstance(each, Stateless), self.operators))
 
+    def shared(self) -> OperatorTree:
+        """Return the tree for leaves that get the same events if their scans are the same.
+
+        What keeps nothing, and computes the same of the same events, is computed once. The buckets
+        of Spark give each leaf the events of its own keys.
+        """
+        alike = [self.leaves.index(leaf) for leaf in self.leaves]
+        numbers, placed = list(range(len(self.leaves))), list[Placed]()
+        known: dict[tuple[Operator[Any], tuple[int, ...]], int] = {}
+        for each in self.placed:
+            place = len(self.leaves) + len(placed)
+            if isinstance(each.operator, Stateless):
+                key = each.operator, tuple(alike[below] for below in each.inputs)
+                place = known.setdefault(key, place)
+            if place == len(self.leaves) + len(placed):
+                inputs = tuple(numbers[below] for below in each.inputs)
+                placed.append(replace(each, inputs=inputs))
+            numbers.append(place)
+            alike.append(place)
+        return OperatorTree(self.leaves, tuple(placed), self.watch)
+
     def above(self, operators: int) -> OperatorTree:
         """Return a chain without its lowest operators: their output is its leaf."""
         (leaf,) = self.leaves

@@ -15,6 +15,7 @@ from eventide.engines.build import build_tree
 from eventide.engines.standing.reach import conditions_of, needed_ranges
 from eventide.ingest.merging import EventCursor, TimeMerge
 from eventide.instants import TimeRange
+from eventide.operators.filter_project import Stateless
 from eventide.operators.tree import OperatorTree, TreeStep
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.update_patterns import windows_of
@@ -24,6 +25,8 @@ from eventide.store.source import EventSource
 
 STEP_ROWS = 1 << 16
 """This many events of a stream go into a step: the results of a join have to fit in memory."""
+BLOCK_ROWS = 1 << 18
+"""This many if there are no joins, but only operators that like large batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def run_merged(
     """
     if until_us is None:
         return []
-    tree = build_tree(plan) if tree is None else tree
+    tree = build_tree(plan).shared() if tree is None else tree
     read = readings(plan, tree, until_us - 1)
     return list(tree.run(steps_of(tree, read, sources, until_us, periods)))
 
@@ -100,7 +103,9 @@ def steps_of(
     periods: Sequence[TimeRange] | None = None,
 ) -> Iterator[TreeStep]:
     """Yield the events of all leaves in order of time, in steps that end with `until_us`."""
-    cursors = [(each.leaves, cursor_of(each, sources[each.stream], periods)) for each in read]
+    blocks = all(isinstance(each, Stateless) or each.reads_blocks for each in tree.operators)
+    most = BLOCK_ROWS if blocks else STEP_ROWS
+    cursors = [(each.leaves, cursor_of(each, sources[each.stream], most, periods)) for each in read]
     return merged_steps(tree, cursors, until_us)
 
 
@@ -121,9 +126,12 @@ def merged_steps(
 
 
 def cursor_of(
-    read: Reading, source: EventSource, periods: Sequence[TimeRange] | None = None
+    read: Reading, source: EventSource, most: int, periods: Sequence[TimeRange] | None = None
 ) -> EventCursor:
-    """Return the events of a reading, in order; if periods are given, those in them."""
+    """Return the events of a reading, in order, in batches of at most so many rows.
+
+    If periods are given, those in them.
+    """
     schema = pa.schema([(name, source.schema.type_of(name).arrow) for name in read.columns])
     if read.time_range.is_empty:
         return EventCursor(iter(()), schema)
@@ -136,11 +144,11 @@ def cursor_of(
         if not each.is_empty
         for batch in source.scan(read.columns, each, read.where or None)
     )
-    return EventCursor(cut(rows), schema)
+    return EventCursor(cut(rows, most), schema)
 
 
-def cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def cut(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
     """Yield batches of no more rows than a step takes."""
     for rows in batches:
-        for start in range(0, rows.num_rows, STEP_ROWS):
-            yield rows.slice(start, STEP_ROWS)
+        for start in range(0, rows.num_rows, most):
+            yield rows.slice(start, most)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
 from eventide.engines.build import build_tree
 from eventide.engines.derived import numbered
-from eventide.engines.history.merged import cut, merged_steps
+from eventide.engines.history.merged import STEP_ROWS, cut, merged_steps
 from eventide.engines.history.replay import chain_steps
 from eventide.engines.live.feeds import within
 from eventide.engines.partitioning import Keys, leaf_keys
@@ -199,7 +199,7 @@ class Spread:
         if len(ordered) == 1 and not self.in_one_instant:
             return chain_steps(self.above, ordered[0])
         cursors = [
-            ((number,), EventCursor(cut(rows), self.tree.leaves[number].schema))
+            ((number,), EventCursor(cut(rows, STEP_ROWS), self.tree.leaves[number].schema))
             for number, rows in ordered.items()
         ]
         until_us = newest_us + 1 if self.in_one_instant else END_OF_TIME_US

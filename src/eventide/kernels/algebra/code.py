@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.compiled import Bools, Int32s, Int64s
 
 # Instructions: the register they write, then what they read.
 (
@@ -57,21 +57,24 @@ class Programs(NamedTuple):
     """The programs of a node: number n is instructions [entries[n], entries[n + 1]).
 
     `results` are the registers of their values. An argument of a function is (-1, column of codes
-    of the left side), (-2, one of the right side), or the number of a carried value twice.
+    of the left side), (-2, one of the right side), or the number of a carried value twice. A value
+    that is carried is (its column in `FoundChains`, -1), or (-1, the right column that it repeats).
     """
 
     instructions: Int64s
     entries: Int64s
     results: Int64s
     arguments: Int64s
+    carried: Int64s
 
 
 class BothSides(NamedTuple):
     """The values of waiting events and of those that may follow, by column and row.
 
-    The events that may follow the waiting event i are `order[k]`, in order of `ts`, with k in
-    [offsets[key[i]], offsets[key[i] + 1]). Up to `expires[i]` something may follow it. `codes` are
-    arguments of functions, as codes.
+    The events that may follow the waiting event i, which ended at `end[i]`, are `order[k]`, in
+    order of `ts`, with k in [low[key[i]], high[key[i]]). Up to `expires[i]` something
+    may follow it; without any `expires`, for ever. `first` is what each carries, by number. `codes`
+    are arguments of functions, as codes.
     """
 
     left: Int64s
@@ -80,28 +83,31 @@ class BothSides(NamedTuple):
     right: Int64s
     right_valid: Bools
     right_codes: Int64s
-    key: Int64s
+    first: Int64s
+    first_valid: Bools
+    key: Int32s
+    end: Int64s
     expires: Int64s
-    offsets: Int64s
+    low: Int64s
+    high: Int64s
     order: Int64s
     ts: Int64s
     start: Int64s
 
 
-class Chains(NamedTuple):
-    """Events that wait, then chains that begin with them, in the order in which they were found.
+class FoundChains(NamedTuple):
+    """What was found. Each result is a chain that began with a waiting event, `origin`.
 
-    A chain began with the waiting event `origin`, its last event is `event` (-1: it has only the
-    first), and it ended at `end`. It has been compared with its candidates up to `cursor` (-1: with
-    none), and followed at the instant `followed` (NOT_YET).
+    Its last event is `event`, number `place` in the order by key. Chains have numbers: first the
+    waiting events alone, then the results. Those of `waiting_on` and `waits` are followed by
+    nothing yet. `carried` are values of results that are no columns.
     """
 
-    origin: Int64s
-    event: Int64s
-    end: Int64s
-    cursor: Int64s
-    followed: Int64s
-    state: Int64s
+    waiting_on: Bools
+    origin: Int32s
+    event: Int32s
+    place: Int32s
+    waits: Bools
     carried: Int64s
     carried_valid: Bools
 
@@ -118,23 +124,26 @@ class Answers(NamedTuple):
 class Machine(NamedTuple):
     """Registers, and what is asked for: (function, chain, event), then the key of the answer.
 
-    Constants have registers. `key` is one row: the key that is looked up.
+    Constants have registers. `key` is one row: the key that is looked up. `open` are chains that
+    are not settled: (chain, place of the event to go on with, instant of those that follow it, or
+    NOT_YET). `begin` is, for each key, where those begin that may follow the waiting event that was
+    looked at last.
     """
 
     words: Int64s
     valid: Bools
     asked: Int64s
     key: Int64s
+    open: Int64s
+    begin: Int64s
     facts: Int64s
 
 
 # Places in Machine.facts.
-FIRST, COUNT, ASKED, AHEAD, WHERE = range(5)
-"""The first chain that is not settled, how many there are, how many values are asked for, how far
-to look ahead when one is, and the instruction that failed."""
-
-OPEN, WAITS, ENDED = range(3)
-"""The state of a chain: it has candidates left, it waits for others, it needs no more."""
+FIRST, NEWEST, COUNT, OPEN, ASKED, AHEAD, WHERE = range(7)
+"""The waiting event and the result to look at next, how many results there are, how many chains are
+not settled, how many values are asked for, how far to look ahead when one is, and the instruction
+that failed."""
 
 NOT_YET = -(2**63)
 """No instant."""

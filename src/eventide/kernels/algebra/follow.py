@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from eventide.kernels.algebra.code import (
     AHEAD,
     ASKED,
     CONDITION,
     COUNT,
-    ENDED,
     FAILED,
     FALSE,
     FIRST,
+    NEWEST,
     NEXT,
     NOT_YET,
     OPEN,
@@ -18,14 +20,13 @@ from eventide.kernels.algebra.code import (
     STOPS,
     TRUE,
     UNKNOWN,
-    WAITS,
     Answers,
     BothSides,
-    Chains,
+    FoundChains,
     Machine,
     Programs,
 )
-from eventide.kernels.algebra.machine import run, run_apart
+from eventide.kernels.algebra.machine import origin_of, run, run_apart
 from eventide.kernels.compiled import Int64s, call_lean, inline_lean, lean_kernel
 
 DONE, FULL, ASKS, FAILS = range(4)
@@ -45,27 +46,41 @@ def _first_after(order: Int64s, ts: Int64s, low: int, high: int, end: int) -> in
 
 
 @inline_lean
+def _begin(sides: BothSides, machine: Machine, waiting: int) -> int:
+    """Return the first place whose event ends after a waiting event.
+
+    Most waiting events of a key come in order of time, so it is near that of the one before.
+    """
+    order, ts, end = sides.order, sides.ts, sides.end[waiting]
+    key = sides.key[waiting]
+    low, high = sides.low[key], sides.high[key]
+    place = machine.begin[key]
+    if place > low and ts[order[place - 1]] > end:
+        place = _first_after(order, ts, low, place - 1, end)
+    else:
+        ahead, further = place, 1
+        while ahead < high and ts[order[ahead]] <= end:
+            place = ahead + 1
+            ahead += further
+            further *= 2
+        place = _first_after(order, ts, place, min(ahead, high), end)
+    machine.begin[key] = place
+    return place
+
+
+@inline_lean
 def _added(
-    programs: Programs,
-    chains: Chains,
-    machine: Machine,
-    chain: int,
-    event: int,
-    ts: int,
-    cursor: int,
+    programs: Programs, found: FoundChains, machine: Machine, origin: int, event: int, place: int
 ) -> None:
     """Add the chain that is one event longer; what it carries is in registers."""
     count = machine.facts[COUNT]
-    chains.origin[count] = chains.origin[chain]
-    chains.event[count] = event
-    chains.end[count] = ts
-    chains.cursor[count] = cursor
-    chains.followed[count] = NOT_YET
-    chains.state[count] = OPEN
-    for number in range(chains.carried.shape[1]):
+    found.origin[count] = origin
+    found.event[count] = event
+    found.place[count] = place
+    for number in range(found.carried.shape[1]):
         register = programs.results[NEXT + number]
-        chains.carried[count, number] = machine.words[register]
-        chains.carried_valid[count, number] = machine.valid[register]
+        found.carried[count, number] = machine.words[register]
+        found.carried_valid[count, number] = machine.valid[register]
     machine.facts[COUNT] = count + 1
 
 
@@ -73,20 +88,20 @@ def _added(
 def _tested(
     programs: Programs,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     answers: Answers,
     machine: Machine,
     chain: int,
     event: int,
 ) -> int:
     """Return what is said of an event that may follow; if TRUE, registers have what is carried."""
-    for number in range(NEXT + chains.carried.shape[1]):
-        found = run(programs, number, sides, chains, answers, machine, chain, event)
-        if found >= UNKNOWN:
-            return found
-        if found == FALSE and number == CONDITION:
+    for number in range(NEXT + found.carried.shape[1]):
+        said = run(programs, number, sides, found, answers, machine, chain, event)
+        if said >= UNKNOWN:
+            return said
+        if said == FALSE and number == CONDITION:
             return FALSE
-        if found == FALSE and number == PROCEED:
+        if said == FALSE and number == PROCEED:
             return STOPS
     return TRUE
 
@@ -95,10 +110,11 @@ def _tested(
 def _look_ahead(
     programs: Programs,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     answers: Answers,
     machine: Machine,
     chain: int,
+    end: int,
     place: int,
     high: int,
 ) -> None:
@@ -106,57 +122,67 @@ def _look_ahead(
     last = min(high, place + machine.facts[AHEAD])
     for ahead in range(place, last):
         event = sides.order[ahead]
-        if sides.start[event] > chains.end[chain]:
-            run_apart(programs, CONDITION, sides, chains, answers, machine, chain, event)
+        if sides.start[event] > end:
+            run_apart(programs, CONDITION, sides, found, answers, machine, chain, event)
+
+
+@inline_lean
+def _left_open(machine: Machine, chain: int, place: int, followed: int) -> None:
+    """Remember where to go on with a chain."""
+    at = machine.facts[OPEN]
+    machine.open[at, 0], machine.open[at, 1], machine.open[at, 2] = chain, place, followed
+    machine.facts[OPEN] = at + 1
 
 
 @inline_lean
 def _followed(
     programs: Programs,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     answers: Answers,
     machine: Machine,
     chain: int,
-    goes_on: bool,
+    place: int,
+    followed: int,
 ) -> int:
     """Go through the candidates of a chain; return why it is not settled, or DONE."""
-    facts, ts, order = machine.facts, sides.ts, sides.order
-    waiting, end = chains.origin[chain], chains.end[chain]
-    key = sides.key[waiting]
-    place, high = chains.cursor[chain], sides.offsets[key + 1]
-    if place < 0:
-        place = _first_after(order, ts, sides.offsets[key], high, end)
-    followed = chains.followed[chain]
+    ts, order, waiting = sides.ts, sides.order, len(sides.end)
+    origin = origin_of(sides, found, chain)
+    end = sides.end[chain] if chain < waiting else ts[found.event[chain - waiting]]
+    high = sides.high[sides.key[origin]]
+    bounded = len(sides.expires) > 0
     reason = DONE
     while place < high:
         event = order[place]
-        if followed != NOT_YET and ts[event] != followed:
+        at = ts[event]
+        if followed not in (NOT_YET, at):
             break
-        if ts[event] > sides.expires[waiting]:
+        if bounded and at > sides.expires[origin]:
             break
         if sides.start[event] > end:
-            found = _tested(programs, sides, chains, answers, machine, chain, event)
-            if found == UNKNOWN:
-                _look_ahead(programs, sides, chains, answers, machine, chain, place + 1, high)
+            said = _tested(programs, sides, found, answers, machine, chain, event)
+            if said == UNKNOWN:
+                _look_ahead(programs, sides, found, answers, machine, chain, end, place + 1, high)
                 reason = ASKS
                 break
-            if found == FAILED:
+            if said == FAILED:
                 reason = FAILS
                 break
-            if found == TRUE:
-                if facts[COUNT] == len(chains.origin):
+            if said == TRUE:
+                if machine.facts[COUNT] == len(found.origin):
                     reason = FULL
                     break
-                _added(programs, chains, machine, chain, event, ts[event], place + 1)
-                if not goes_on:
-                    chains.state[facts[COUNT] - 1] = ENDED
-            if found != FALSE:
-                followed = ts[event]
+                _added(programs, found, machine, origin, event, place)
+            if said != FALSE:
+                followed = at
         place += 1
-    chains.cursor[chain], chains.followed[chain] = place, followed
-    if reason == DONE:
-        chains.state[chain] = WAITS if followed == NOT_YET else ENDED
+    if reason != DONE:
+        _left_open(machine, chain, place, followed)
+    elif followed == NOT_YET:
+        if chain < waiting:
+            found.waiting_on[chain] = True
+        else:
+            found.waits[chain - waiting] = True
     return reason
 
 
@@ -164,7 +190,7 @@ def _followed(
 def follow(
     programs: Programs,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     answers: Answers,
     machine: Machine,
     goes_on: bool,
@@ -176,15 +202,29 @@ def follow(
     chain that is one event longer; if `goes_on`, it may be followed itself. The next call goes on
     where this one ended.
     """
-    facts = machine.facts
-    facts[ASKED] = 0
-    while facts[FIRST] < facts[COUNT] and chains.state[facts[FIRST]] != OPEN:
-        facts[FIRST] += 1
-    chain = facts[FIRST]
-    while chain < facts[COUNT]:
-        if chains.state[chain] == OPEN:
-            reason = _followed(programs, sides, chains, answers, machine, chain, goes_on)
-            if reason in (FULL, FAILS) or facts[ASKED] == len(machine.asked):
-                return reason
-        chain += 1
-    return ASKS if facts[ASKED] > 0 else DONE
+    facts, chains, waiting = machine.facts, machine.open, len(sides.end)
+    again, left_open, reason = 0, facts[OPEN], DONE
+    facts[OPEN] = facts[ASKED] = 0
+    # One place calls `_followed`: its machine code is put there, since it takes so many arrays.
+    while reason == DONE:
+        followed = NOT_YET
+        if again < left_open:
+            chain, place, followed = chains[again, 0], chains[again, 1], chains[again, 2]
+            again += 1
+        elif goes_on and facts[NEWEST] < facts[COUNT]:
+            # What was found last is looked at next, while it is at hand.
+            result = facts[NEWEST]
+            facts[NEWEST] = result + 1
+            chain, place = waiting + result, np.int64(found.place[result]) + 1
+        elif facts[FIRST] < waiting:
+            chain = facts[FIRST]
+            facts[FIRST] = chain + 1
+            place = _begin(sides, machine, chain)
+        else:
+            break
+        reason = _followed(programs, sides, found, answers, machine, chain, place, followed)
+        if reason in (DONE, ASKS):
+            reason = ASKS if facts[ASKED] == len(machine.asked) else DONE
+    for rest in range(again, left_open):
+        _left_open(machine, chains[rest, 0], chains[rest, 1], chains[rest, 2])
+    return ASKS if reason == DONE and facts[ASKED] > 0 else reason

@@ -42,7 +42,7 @@ from eventide.kernels.algebra.code import (
     WHERE,
     Answers,
     BothSides,
-    Chains,
+    FoundChains,
     Machine,
     Programs,
 )
@@ -60,9 +60,17 @@ _LEAST = np.iinfo(np.int64).min
 
 
 @inline_lean
+def origin_of(sides: BothSides, found: FoundChains, chain: int) -> int:
+    """Return the waiting event with which a chain began."""
+    waiting = len(sides.end)
+    return chain if chain < waiting else int(found.origin[chain - waiting])
+
+
+@inline_lean
 def _loaded(
+    programs: Programs,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     machine: Machine,
     operation: int,
     to: int,
@@ -71,16 +79,39 @@ def _loaded(
     event: int,
 ) -> None:
     """Load a value of the waiting event, of the one that may follow, or of the chain."""
-    if operation == LEFT:
-        row = chains.origin[chain]
-        machine.words[to] = sides.left[column, row]
-        machine.valid[to] = sides.left_valid[column, row]
-    elif operation == RIGHT:
+    if operation == RIGHT:
         machine.words[to] = sides.right[column, event]
         machine.valid[to] = sides.right_valid[column, event]
+    elif operation == LEFT:
+        row = origin_of(sides, found, chain)
+        machine.words[to] = sides.left[column, row]
+        machine.valid[to] = sides.left_valid[column, row]
     else:
-        machine.words[to] = chains.carried[chain, column]
-        machine.valid[to] = chains.carried_valid[chain, column]
+        _carried(programs, sides, found, machine, to, column, chain)
+
+
+@inline_lean
+def _carried(
+    programs: Programs,
+    sides: BothSides,
+    found: FoundChains,
+    machine: Machine,
+    to: int,
+    number: int,
+    chain: int,
+) -> None:
+    """Load what a chain carries: that of its waiting event, of its last one, or of its own."""
+    result = chain - len(sides.end)
+    own, repeated = programs.carried[number, 0], programs.carried[number, 1]
+    if result < 0:
+        machine.words[to] = sides.first[number, chain]
+        machine.valid[to] = sides.first_valid[number, chain]
+    elif own < 0:
+        machine.words[to] = sides.right[repeated, found.event[result]]
+        machine.valid[to] = sides.right_valid[repeated, found.event[result]]
+    else:
+        machine.words[to] = found.carried[result, own]
+        machine.valid[to] = found.carried_valid[result, own]
 
 
 @inline_lean
@@ -204,7 +235,7 @@ def _jumps(machine: Machine, operation: int, register: int) -> bool:
 def _asked(
     programs: Programs,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     answers: Answers,
     machine: Machine,
     at: int,
@@ -221,13 +252,15 @@ def _asked(
     for number in range(count):
         side, column = programs.arguments[first + number, 0], programs.arguments[first + number, 1]
         if side == -1:
-            key[0, 2 + number] = sides.left_codes[column, chains.origin[chain]]
+            key[0, 2 + number] = sides.left_codes[column, origin_of(sides, found, chain)]
         elif side == -2:
             key[0, 2 + number] = sides.right_codes[column, event]
-        elif chains.carried_valid[chain, column]:
-            key[0, 2 + number] = chains.carried[chain, column]
         else:
-            key[0, 1] |= 1 << number
+            _carried(programs, sides, found, machine, to, column, chain)
+            if machine.valid[to]:
+                key[0, 2 + number] = machine.words[to]
+            else:
+                key[0, 1] |= 1 << number
     place = place_of(answers, key, 0)
     if answers.used[place]:
         machine.words[to] = answers.words[place]
@@ -249,7 +282,7 @@ def run(
     programs: Programs,
     number: int,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     answers: Answers,
     machine: Machine,
     chain: int,
@@ -267,7 +300,7 @@ def run(
         source, other = programs.instructions[at, 2], programs.instructions[at, 3]
         fits = True
         if operation <= CARRIED:
-            _loaded(sides, chains, machine, operation, to, source, chain, event)
+            _loaded(programs, sides, found, machine, operation, to, source, chain, event)
         elif operation == MOVE:
             words[to], valid[to] = words[source], valid[source]
         elif COMPARE_I <= operation < AND:
@@ -277,7 +310,7 @@ def run(
             _joined(machine, operation, to, source, other)
         elif operation >= JUMP:
             if operation == ASK:
-                if not _asked(programs, sides, chains, answers, machine, at, chain, event):
+                if not _asked(programs, sides, found, answers, machine, at, chain, event):
                     return UNKNOWN
             elif _jumps(machine, operation, to):
                 at = source
@@ -301,11 +334,11 @@ def run_apart(
     programs: Programs,
     number: int,
     sides: BothSides,
-    chains: Chains,
+    found: FoundChains,
     answers: Answers,
     machine: Machine,
     chain: int,
     event: int,
 ) -> int:
     """The same as `run`, as a function that is called."""
-    return run(programs, number, sides, chains, answers, machine, chain, event)
+    return run(programs, number, sides, found, answers, machine, chain, event)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.arrays import to_arrow
 from eventide.kernels.algebra.answers import remember_answers
-from eventide.kernels.algebra.code import Answers, Chains
+from eventide.kernels.algebra.code import Answers
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.algebra.compiler import AskedFunction, Compiled
 from eventide.operators.algebra.words import Codes
@@ -42,6 +43,18 @@ def argument_codes(
     return frozen(codes)
 
 
+class AskedChains(Protocol):
+    """The chains that questions are about, by number."""
+
+    def origins(self, chains: Int64s) -> Int64s:
+        """Return the waiting row of each."""
+        ...
+
+    def carried(self, number: int, chains: Int64s) -> pa.Array:
+        """Return what each carries."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
     """Answers the questions of a search."""
@@ -53,7 +66,7 @@ class Asker:
     right: pa.RecordBatch
     codes: Codes
 
-    def answered(self, answers: Answers, asked: Int64s, chains: Chains) -> Answers:
+    def answered(self, answers: Answers, asked: Int64s, chains: AskedChains) -> Answers:
         """Return the table with the values that were asked for."""
         _, first = np.unique(asked[:, _QUESTION:], axis=0, return_index=True)
         asked = asked[first]
@@ -67,18 +80,17 @@ class Asker:
                 remember_answers(answers, keys, frozen(words), frozen(valid))
         return answers
 
-    def rows(self, function: AskedFunction, questions: Int64s, chains: Chains) -> pa.RecordBatch:
+    def rows(
+        self, function: AskedFunction, questions: Int64s, chains: AskedChains
+    ) -> pa.RecordBatch:
         """Return what a function reads, a row for each question."""
         chain, event = questions[:, 1], questions[:, 2]
-        origin = to_arrow(chains.origin[chain])
+        origin = to_arrow(chains.origins(chain))
         columns = {name: self.left.column(name).take(origin) for name in function.left}
         place = to_arrow(event)
         columns |= {name: self.right.column(name).take(place) for name in function.right}
         for number in function.carried:
-            words = chains.carried[chain, number]
-            valid = chains.carried_valid[chain, number]
-            kind = self.compiled.carried[number]
-            columns[self.names[number]] = self.codes.column(words, valid, kind)
+            columns[self.names[number]] = chains.carried(number, chain)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 

@@ -18,7 +18,7 @@ from eventide.kernels.algebra.code import Programs
 from eventide.kernels.compiled import frozen
 from eventide.operators.algebra.words import is_word
 from eventide.operators.expressions.evaluate import evaluate
-from eventide.plan.algebra.nodes import Follows, Iterate
+from eventide.plan.algebra.nodes import Carried, Follows, Iterate
 from eventide.plan.expressions import (
     ALWAYS,
     Call,
@@ -68,8 +68,14 @@ class Compiled:
     functions: tuple[AskedFunction, ...]
     registers: int
     carried: tuple[DataType, ...]
+    """The types of what chains carry."""
     origins: tuple[Expression, ...]
     """The expression of each instruction."""
+
+    @property
+    def own(self) -> int:
+        """How many carried values are no columns."""
+        return int((self.program.carried[:, 0] >= 0).sum())
 
     @property
     def width(self) -> int:
@@ -105,13 +111,24 @@ class _Compiler:
         carried = self.node.carried if isinstance(self.node, Iterate) else ()
         self.carried = {each.name: number for number, each in enumerate(carried)}
         self.of_carried = tuple(left[each.first] for each in carried)
-        self.programs = [self.node.condition, ALWAYS, *(each.next for each in carried)]
+        self.places: list[tuple[int, int]] = []
+        self.programs = [self.node.condition, ALWAYS]
+        for each in carried:
+            self.carry(each)
         if isinstance(self.node, Iterate):
             self.programs[op.PROCEED] = self.node.proceed
         row = self.node.row
         self.nothing = pa.RecordBatch.from_arrays(
             [pa.nulls(1, kind.arrow) for kind in row.values()], names=list(row)
         )
+
+    def carry(self, carried: Carried) -> None:
+        """Find a place for a value: that of the last event is there, others have programs."""
+        if isinstance(carried.next, Column) and carried.next.name in self.right_names:
+            self.places.append((-1, self.column(carried.next, self.right)))
+        else:
+            self.places.append((len(self.programs) - op.NEXT, -1))
+            self.programs.append(carried.next)
 
     def compiled(self) -> Compiled:
         entries, results = [0], []
@@ -123,6 +140,7 @@ class _Compiler:
             frozen(np.array(entries, np.int64)),
             frozen(np.array(results, np.int64)),
             frozen(np.array(self.arguments, np.int64).reshape(-1, 2)),
+            frozen(np.array(self.places, np.int64).reshape(-1, 2)),
         )
         return Compiled(
             program,
@@ -180,11 +198,15 @@ class _Compiler:
 
     def load(self, expression: Expression, code: int, columns: list[Expression]) -> int:
         """Append the load of a column of one side."""
+        to = self.register()
+        self.put(expression, code, to, self.column(expression, columns))
+        return to
+
+    def column(self, expression: Expression, columns: list[Expression]) -> int:
+        """Return the number of a column of one side."""
         if expression not in columns:
             columns.append(expression)
-        to = self.register()
-        self.put(expression, code, to, columns.index(expression))
-        return to
+        return columns.index(expression)
 
     def constant(self, expression: Expression) -> int:
         """Return the register of a constant."""

@@ -14,40 +14,44 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
 from eventide.arrays import no_rows, to_arrow
 from eventide.instants import END_OF_TIME_US
-from eventide.kernels.algebra.code import WAITS, Chains
-from eventide.kernels.compiled import Bools, Int64s, frozen
-from eventide.kernels.ordering import sorting_order
+from eventide.kernels.compiled import Bools, Int64s
 from eventide.operators.algebra.compiler import Compiled, compiled
+from eventide.operators.algebra.keyed import KeyedEvents, RowsWithKeys
+from eventide.operators.algebra.results import FoundRows, Results
 from eventide.operators.algebra.search import ChainSearch
 from eventide.operators.algebra.waiting import WaitingRows
 from eventide.operators.checking import require, times_of
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
-from eventide.operators.key_parts import KeyOrder
 from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
-from eventide.plan.algebra.nodes import Carried, Follows, Iterate, attributes
-from eventide.plan.tree import Keys
+from eventide.plan.algebra.nodes import Carried, Follows, Iterate
+from eventide.plan.expressions import Expression, Named, columns_of
 from eventide.schema import MAX_TS_US, MIN_TS_US, START_TS, TS, row_schema
 
 State = KeyLayers[WaitingRows]
+TIME = pa.timestamp("us")
 
 
 @dataclass(frozen=True)
 class FollowEvents(Stateful[State]):
-    """NEXT, and FOLD if the node iterates."""
+    """NEXT, and FOLD if the node iterates; filters and a projection right above it.
+
+    Only rows that pass all filters get the columns that nothing but the projection reads.
+    """
 
     reads_blocks = True
 
     node: Follows
     output_schema: pa.Schema
+    kept: tuple[Expression, ...] = ()
+    items: tuple[Named, ...] | None = None
     compiled: Compiled = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,74 +78,79 @@ class FollowEvents(Stateful[State]):
         return KeyLayers.of(WaitingRows.of(no_rows(self.waiting_schema), self.node))
 
     def step(
-        self, state: State, inputs: tuple[pa.RecordBatch, ...], until_us: int
+        self, state: State, inputs: tuple[pa.RecordBatch, KeyedEvents], until_us: int
     ) -> tuple[State, pa.RecordBatch]:
         """Take the events of both sources; return those of the left that were followed."""
-        left, left_keys = with_keys(inputs[0], self.node.left_keys)
-        right, right_keys = with_keys(in_time(inputs[1]), self.node.right_keys)
-        begun, count = self.begun(left), left.num_rows
-        columns = [pa.concat_arrays(pair) for pair in zip(left_keys, right_keys, strict=True)]
-        taken = state.taken(columns, count + right.num_rows, until_us)
+        left, right = RowsWithKeys.of(inputs[0], self.node.left_keys), inputs[1]
+        pairs = zip(left.keys, right.keyed.keys, strict=True)
+        columns, asked = [pa.concat_arrays(pair) for pair in pairs], left.count + right.keyed.count
+        events = left.rows.num_rows + right.num_rows
+        taken = state.taken(columns, asked, until_us, events)
         codes, keys, known = taken.numbered()
-        rows = concat_batches([taken.part.rows, begun], self.waiting_schema)
-        numbers = np.concatenate([taken.part.codes, codes[:count]])
+        rows = concat_batches([taken.part.rows, self.begun(left.rows)], self.waiting_schema)
+        numbers = np.concatenate([taken.part.codes, codes[: left.count][left.codes]])
         waiting = WaitingRows(rows, numbers, tuple(keys), known, self.node)
+        may = self.still_followed(waiting, until_us)
         if not rows.num_rows or not right.num_rows:
-            kept, stayed = waiting.only(self.still_followed(waiting.expires, until_us))
+            kept, stayed = waiting.only(may)
             return taken.put(kept, until_us, stayed), no_rows(self.output_schema)
         search = ChainSearch(
             self.compiled,
             tuple(each.name for each in self.carried),
             waiting,
             right,
-            KeyOrder.of(frozen(codes[count:]), known),
+            codes[left.count :],
             isinstance(self.node, Iterate),
         )
-        chains = search.run()
-        kept, stayed = self.remaining(search, chains, until_us)
-        return taken.put(kept, until_us, stayed), self.results(search, chains)
+        results = search.run()
+        kept, stayed = self.remaining(results, waiting, may)
+        return taken.put(kept, until_us, stayed), self.rows(results, waiting, right.keyed.rows)
 
     def begun(self, left: pa.RecordBatch) -> pa.RecordBatch:
         """Return events of the left source with what chains carry from the first on."""
         arrays = [*left.columns, *(left.column(each.first) for each in self.carried)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.waiting_schema)
 
-    def still_followed(self, expires: Int64s, until_us: int) -> Bools:
+    def still_followed(self, waiting: WaitingRows, until_us: int) -> Bools:
         """Return what may be followed by an event at an instant or later."""
         if until_us == END_OF_TIME_US:
-            return np.zeros(len(expires), np.bool_)
-        return expires >= until_us
+            return np.zeros(waiting.rows.num_rows, np.bool_)
+        if self.node.within_us is None:
+            return np.ones(waiting.rows.num_rows, np.bool_)
+        return waiting.expires >= until_us
 
     def remaining(
-        self, search: ChainSearch, chains: Chains, until_us: int
+        self, results: Results, waiting: WaitingRows, may: Bools
     ) -> tuple[WaitingRows, Int64s]:
         """Return what still waits, and the keys that it has."""
-        waiting, begun = search.waiting, search.waiting.rows.num_rows
-        may = self.still_followed(waiting.expires, until_us)
-        wanted = (chains.state == WAITS) & may[chains.origin]
-        if not wanted[begun:].any():
-            return waiting.only(wanted[:begun])
-        places = np.flatnonzero(wanted)
-        origin = chains.origin[places]
+        alone = results.waiting & may
+        longer = results.open[may[results.found.origin[results.open]]]
+        if not len(longer):
+            return waiting.only(alone)
+        chains = np.concatenate([np.flatnonzero(alone), len(may) + longer])
+        origin = results.origins(chains)
         rows = waiting.rows.take(to_arrow(origin))
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-        columns[TS] = to_arrow(chains.end[places]).view(pa.timestamp("us"))
-        columns |= search.carried(chains, places)
+        ends = results.sides.ts[results.found.event[longer]]
+        columns[TS] = to_arrow(np.concatenate([results.sides.end[alone], ends])).view(TIME)
+        columns |= {
+            each.name: results.carried(number, chains) for number, each in enumerate(self.carried)
+        }
         rows = pa.RecordBatch.from_arrays(list(columns.values()), schema=self.waiting_schema)
         return waiting.with_rows(rows, waiting.codes[origin])
 
-    def results(self, search: ChainSearch, chains: Chains) -> pa.RecordBatch:
+    def rows(self, results: Results, waiting: WaitingRows, right: pa.RecordBatch) -> pa.RecordBatch:
         """Return the chains that were found, in order of time."""
-        begun = search.waiting.rows.num_rows
-        places = begun + np.argsort(chains.end[begun:], kind="stable")
-        left = search.waiting.rows.take(to_arrow(chains.origin[places]))
-        right = search.events.take(to_arrow(chains.event[places]))
-        columns = {TS: right.column(TS), START_TS: left.column(START_TS)}
-        columns |= {name: left.column(name) for name in attributes(self.node.left.row)}
-        columns |= search.carried(chains, places)
-        columns |= {name: right.column(name) for name in attributes(self.node.right.row)}
-        arrays = [columns[name] for name in self.output_schema.names]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+        numbers = {each.name: number for number, each in enumerate(self.carried)}
+        found = FoundRows.of(results, waiting.rows, right, numbers)
+        for condition in self.kept:
+            found = found.where(condition)
+        if self.items is None:
+            columns = [found.column(name) for name in self.output_schema.names]
+        else:
+            rows = found.rows({TS}.union(*(columns_of(each.expression) for each in self.items)))
+            columns = [evaluate(each.expression, rows) for each in self.items]
+        return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def size(self, state: State) -> Size:
         """Return the size of the state."""
@@ -159,20 +168,3 @@ class FollowEvents(Stateful[State]):
         near = (starts >= MIN_TS_US) & (starts <= MAX_TS_US)
         require((near & (starts <= ends)).all(), "events that end before they begin")
         return KeyLayers.of(WaitingRows.of(rows, self.node))
-
-
-def in_time(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in order of their ends; a union has those of each arm in order only."""
-    order = sorting_order(int64s(rows.column(TS)))
-    return rows if order is None else rows.take(to_arrow(order))
-
-
-def with_keys(rows: pa.RecordBatch, keys: Keys) -> tuple[pa.RecordBatch, list[pa.Array]]:
-    """Return rows and their keys, without those of which a key is null: it is equal to nothing."""
-    columns = [evaluate(key, rows) for key in keys]
-    if not any(column.null_count for column in columns):
-        return rows, columns
-    present = columns[0].is_valid()
-    for column in columns[1:]:
-        present = pc.and_(present, column.is_valid())
-    return rows.filter(present), [column.filter(present) for column in columns]

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.columns import encode_keys
 from eventide.operators.expressions.evaluate import evaluate
@@ -38,9 +37,9 @@ class WaitingRows(HeldRows):
 
     @cached_property
     def expires(self) -> Int64s:
-        """The last instant at which something may follow each row."""
+        """The last instant at which something may follow each row; empty if there is none."""
         if self.node.within_us is None:
-            return frozen(np.full(self.rows.num_rows, END_OF_TIME_US, np.int64))
+            return frozen(np.empty(0, np.int64))
         return frozen(int64s(self.rows.column(START_TS)) + min(self.node.within_us, LONGEST_US))
 
     @cached_property
