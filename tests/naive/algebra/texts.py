@@ -68,7 +68,12 @@ def compared(operator: str, one: Said, other: Said) -> Said:
         left, right = one[1](row), other[1](row)
         if left is None or right is None:
             return None
-        results = {"<": left < right, "=": left == right, ">=": left >= right, "<>": left != right}
+        results: dict[str, bool] = {
+            "<": left < right,
+            "=": left == right,
+            ">=": left >= right,
+            "<>": left != right,
+        }
         return results[operator]
 
     return f"{one[0]} {operator} {other[0]}", holds
