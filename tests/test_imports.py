@@ -75,10 +75,10 @@ def imported(folder: Path, text: str, call: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "call", "room", "most"),
     [
-        (CONDITION, "sql", None, 278),
-        (AVERAGE, "sql", "windows", 283),
-        (PATTERN, "sql", "patterns", 329),
-        (SITUATIONS, "tpstream", "situations", 309),
+        (CONDITION, "sql", None, 279),
+        (AVERAGE, "sql", "windows", 285),
+        (PATTERN, "sql", "patterns", 330),
+        (SITUATIONS, "tpstream", "situations", 310),
         (STANDING, "sql", "standing", 398),
     ],
     ids=["condition", "average", "pattern", "situations", "standing"],

@@ -18,6 +18,8 @@ START_TS = "start_ts"
 """Where a period began: that of a situation, or of the events behind a derived one."""
 SEQ = "_seq"
 """The event's place in arrival order: the tie-break between equal times."""
+QUERY_NUMBER = "$query"
+"""The number of the query that a row is for, where several queries run as one plan."""
 DELETED = "deleted"
 """The attribute of a relation's events that says whether they delete a row."""
 

@@ -15,6 +15,7 @@ algebra/           NEXT and FOLD: events that follow each other
 stateful.py        things with a state; state.py and envelope.py: the state as bytes
 checking.py        checks of a state that is read
 key_layers.py      state by key, of which a step takes only the keys it needs; key_layer.py: a layer
+dividing.py        states by query: divided, and united
 held_rows.py       rows by key, as such a layer holds them
 columns.py         concatenate batches, number keys; fingerprints.py: keys as two words
 """

@@ -12,6 +12,7 @@ from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled, require_ascending, require_instant
 from eventide.operators.columns import concat_batches
+from eventide.operators.dividing import Wanted, merged_by, rows_of
 from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
@@ -62,6 +63,18 @@ class AlignRows(Stateful[AlignedState]):
         if until_us != END_OF_TIME_US:
             return until_us
         return max(state.newest_us, START_OF_TIME_US + 1) + 1
+
+    def of_keys(self, state: AlignedState, wanted: Wanted) -> AlignedState:
+        """Return the rows for some queries. The newest time is that of all, as that of all inputs.
+
+        It only says where the answer of a standing query above stops, and these are not divided.
+        """
+        return replace(state, waiting=rows_of(state.waiting, wanted))
+
+    def united(self, state: AlignedState, other: AlignedState) -> AlignedState:
+        """Return the rows of both, in order of time, and the newest time of both."""
+        waiting = merged_by(state.waiting, other.waiting)
+        return AlignedState(waiting, max(state.newest_us, other.newest_us))
 
     def write(self, state: AlignedState) -> bytes:
         """Write the state out."""

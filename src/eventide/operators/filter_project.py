@@ -8,6 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from eventide.errors import StateError
+from eventide.operators.dividing import Wanted
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.operator import Size
 from eventide.operators.stateful import Stateful
@@ -18,6 +19,12 @@ class Stateless(Stateful[None]):
     """The state of an operator that keeps nothing."""
 
     def initial_state(self) -> None:
+        """Return nothing."""
+
+    def of_keys(self, state: None, wanted: Wanted) -> None:
+        """Return nothing."""
+
+    def united(self, state: None, other: None) -> None:
         """Return nothing."""
 
     def write(self, state: None) -> bytes:  # noqa: ARG002 - the contract of an operator

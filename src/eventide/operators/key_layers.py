@@ -29,6 +29,7 @@ from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.key_entries import current_entries, number_rows, table_for
 from eventide.kernels.key_table import empty_table, look_up, number_keys
 from eventide.operators.columns import Numbered
+from eventide.operators.dividing import Wanted
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.key_layer import (
     KeyDirectory,
@@ -87,6 +88,20 @@ class KeyLayers(Generic[Remembered]):
     def whole(self) -> Remembered:
         """The whole state."""
         return merged(self.layers, self.directory).part
+
+    def of_keys(self, place: int, wanted: Wanted) -> Self:
+        """Return the state of the keys whose value in one of their columns is wanted."""
+        part = self.whole
+        chosen = np.flatnonzero(wanted(part.keys[place]))
+        return type(self).of(part.take(chosen), self.watermark_us)
+
+    def united(self, other: Self) -> Self:
+        """Return the state of all keys of both; none is in both.
+
+        A watermark that is too early only has more keys looked at.
+        """
+        together = self.whole.joined([other.whole])
+        return type(self).of(together, min(self.watermark_us, other.watermark_us))
 
     def least(self, values_of: Callable[[Remembered], Int64s], limit: int) -> int:
         """Return the least value below a limit that a function gives to a key, or the limit."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import pyarrow as pa
 
 from eventide.operators.changes import Changes
+from eventide.operators.dividing import Wanted
 
 State = TypeVar("State")
 Edge = pa.RecordBatch | Changes
@@ -58,6 +59,21 @@ class Operator(Protocol[State]):
 
         Mostly that of the step. A window that ends at `until_us` is complete as well, and a row
         pattern may still find matches that end before it.
+        """
+        ...
+
+    def of_keys(self, state: State, wanted: Wanted) -> State:
+        """Return the state of only those keys whose number of a query is wanted; see dividing.py.
+
+        The state stays as it is, and both may go on. An error if it is not by such a key.
+        """
+        ...
+
+    def united(self, state: State, other: State) -> State:
+        """Return the state of the keys of two states, which have no key in common.
+
+        Both stand at the same instant. Together they give the rows that each alone would have
+        given.
         """
         ...
 

@@ -11,6 +11,7 @@ from eventide.accumulators.columns import int64s
 from eventide.arrays import no_rows
 from eventide.operators.checking import filled, require
 from eventide.operators.columns import concat_batches
+from eventide.operators.dividing import Wanted, rows_of, undivided
 from eventide.operators.operator import Size
 from eventide.operators.order_rows import sorted_places
 from eventide.operators.state import read_rows, write_rows
@@ -65,6 +66,22 @@ class OrderEvents(Stateful[EventsState]):
         columns = [*leaving.columns]
         columns[place : place + 1] = [numbers]
         return after, pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+
+    def of_keys(self, state: EventsState, wanted: Wanted) -> EventsState:
+        """Return the rows for some queries. How many have left counts only if rows are numbered."""
+        self.check_not_numbered()
+        return EventsState(rows_of(state.waiting, wanted), state.left)
+
+    def united(self, state: EventsState, other: EventsState) -> EventsState:
+        """Return the rows of both; a step puts them in order, those of a query as they came."""
+        self.check_not_numbered()
+        waiting = concat_batches([state.waiting, other.waiting], self.source_schema)
+        return EventsState(waiting, max(state.left, other.left))
+
+    def check_not_numbered(self) -> None:
+        """Refuse rows that are numbered: their numbers count the rows of all keys."""
+        if self.numbered:
+            raise undivided(type(self).__name__, "rows are numbered among those of all keys")
 
     def write(self, state: EventsState) -> bytes:
         """Write the state out."""

@@ -19,6 +19,7 @@ from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
+from eventide.operators.dividing import Wanted, rows_of
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
@@ -106,6 +107,14 @@ class OrderRows(Stateful[pa.RecordBatch]):
             return rows
         values = [evaluate(key.expression, rows) for key in self.order]
         return rows.take(sorted_places(values, self.order))
+
+    def of_keys(self, state: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
+        """Return the rows for some queries."""
+        return rows_of(state, wanted)
+
+    def united(self, state: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of both; those of a query stay as they came."""
+        return concat_batches([state, other], self.output_schema)
 
     def write(self, state: pa.RecordBatch) -> bytes:
         """Write the state out."""

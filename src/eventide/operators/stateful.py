@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 import pyarrow as pa
 
 from eventide.errors import StateError
+from eventide.operators.dividing import Wanted, undivided
 from eventide.operators.envelope import QUERY, Owner, seal, unsealed_for
 from eventide.plan.meaning import digest_of
 
@@ -50,6 +51,14 @@ class Stateful(ABC, Generic[State]):
     def reached(self, state: State, until_us: int) -> int:  # noqa: ARG002 - for those that lag
         """Return the instant before which the output is complete: that of the step."""
         return until_us
+
+    def of_keys(self, state: State, wanted: Wanted) -> State:  # noqa: ARG002 - for those by key
+        """Return the state of only those keys whose number of a query is wanted."""
+        raise undivided(type(self).__name__, "it is not by key")
+
+    def united(self, state: State, other: State) -> State:  # noqa: ARG002 - for those by key
+        """Return the state of the keys of two states that stand at the same instant."""
+        raise undivided(type(self).__name__, "it is not by key")
 
     @abstractmethod
     def write(self, state: State) -> bytes:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from eventide.instants import END_OF_TIME_US
 from eventide.operators.align_rows import AlignRows
 from eventide.operators.columns import results_that_fit
+from eventide.operators.dividing import Wanted
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, Stateless
 from eventide.operators.operator import Edge, Operator, Size
@@ -265,6 +266,20 @@ class OperatorTree(Stateful[States]):
         With `sooner_us`, as if all rows expired that much sooner.
         """
         return self.answer.current(state[-1], sooner_us)
+
+    def of_keys(self, state: States, wanted: Wanted) -> States:
+        """Return the states of the keys of some queries."""
+        return tuple(
+            placed.operator.of_keys(each, wanted)
+            for placed, each in zip(self.placed, state, strict=True)
+        )
+
+    def united(self, state: States, other: States) -> States:
+        """Return the states of the keys of both."""
+        return tuple(
+            placed.operator.united(*pair)
+            for placed, *pair in zip(self.placed, state, other, strict=True)
+        )
 
     def write(self, state: States) -> bytes:
         """Write all states out."""

@@ -49,6 +49,7 @@ from eventide.ingest.ordering import times
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.checking import require_instant
 from eventide.operators.columns import concat_batches
+from eventide.operators.dividing import Wanted
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.key_layers import ready
 from eventide.operators.operator import Size
@@ -90,6 +91,13 @@ class LiveState:
     def with_feeds(self, feeds: tuple[FeedState, ...]) -> LiveState:
         """Return the same state with other feeds."""
         return LiveState(feeds, self.clock_us, self.operators, self.past_us)
+
+    def stands_like(self, other: LiveState) -> bool:
+        """Whether another state is at the same time, and the same events wait in it."""
+        feeds = zip(self.feeds, other.feeds, strict=True)
+        return (self.clock_us, self.past_us) == (other.clock_us, other.past_us) and all(
+            own.stands_like(its) for own, its in feeds
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,6 +489,17 @@ class LiveEngine(Stateful[LiveState]):
         if stream not in self.streams:
             message = f"the query does not read {stream!r}"
             raise SchemaError(message, hint=f"it reads {listed(self.streams)}")
+
+    def of_keys(self, state: LiveState, wanted: Wanted) -> LiveState:
+        """Return the state of some queries; the events that wait are for all of them."""
+        return replace(state, operators=self.tree.of_keys(state.operators, wanted))
+
+    def united(self, state: LiveState, other: LiveState) -> LiveState:
+        """Return the state of the queries of both, which have seen the same of all streams."""
+        if not state.stands_like(other):
+            message = "two states of a live query that have not seen the same cannot be united"
+            raise UnsupportedError(message, hint="bring both to the same events and clock first")
+        return replace(state, operators=self.tree.united(state.operators, other.operators))
 
     def write(self, state: LiveState) -> bytes:
         """Write the state out."""

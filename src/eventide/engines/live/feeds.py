@@ -51,6 +51,11 @@ class FeedState:
         """Return the same feed with other events that wait."""
         return FeedState(waiting, self.newest_us, self.advanced_us)
 
+    def stands_like(self, other: FeedState) -> bool:
+        """Whether another feed is as far, and the same events wait in it."""
+        marks = (self.newest_us, self.advanced_us) == (other.newest_us, other.advanced_us)
+        return marks and bool(self.waiting.equals(other.waiting))
+
 
 def feeds_of(
     tree: OperatorTree, catalog: Mapping[str, Schema], *, by_leaf: bool = False

@@ -26,6 +26,7 @@ from eventide.operators.algebra.search import ChainSearch
 from eventide.operators.algebra.waiting import WaitingRows
 from eventide.operators.checking import require, times_of
 from eventide.operators.columns import concat_batches
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.operator import Size
@@ -155,6 +156,14 @@ class FollowEvents(Stateful[State]):
     def size(self, state: State) -> Size:
         """Return the size of the state."""
         return Size(state.weight, state.nbytes)
+
+    def of_keys(self, state: State, wanted: Wanted) -> State:
+        """Return the state of the keys of some queries."""
+        return state.of_keys(query_place(self.node), wanted)
+
+    def united(self, state: State, other: State) -> State:
+        """Return the state of the keys of both."""
+        return state.united(other)
 
     def write(self, state: State) -> bytes:
         """Write the state out."""

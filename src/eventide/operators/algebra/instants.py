@@ -11,6 +11,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from eventide.errors import StateError
+from eventide.operators.dividing import Wanted
 from eventide.operators.operator import Size
 from eventide.operators.order_rows import sorted_places
 from eventide.operators.stateful import Stateful
@@ -62,6 +63,12 @@ class AggregateInstants(Stateful[None]):
         names = [TS, *(name for name in sortable if name != TS)]
         keys = tuple(OrderKey(Column(name), nulls_first=True) for name in names)
         return rows.take(sorted_places([rows.column(name) for name in names], keys))
+
+    def of_keys(self, state: None, wanted: Wanted) -> None:
+        """Return nothing."""
+
+    def united(self, state: None, other: None) -> None:
+        """Return nothing."""
 
     def write(self, state: None) -> bytes:  # noqa: ARG002 - the contract of an operator
         """Write nothing."""

@@ -41,6 +41,7 @@ from eventide.kernels.patterns.tables import (
     Steps,
 )
 from eventide.operators.columns import Numbered, concat_batches
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.key_parts import KeyOrder, in_threads, key_parts, row_parts
@@ -434,6 +435,16 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     def written_form(self) -> WrittenForm:
         """What a written state has."""
         return WrittenForm(self.node, self.source_schema, self.shows_unmatched, self.reach_ahead)
+
+    def of_keys(self, layers: KeyLayers[MatchState], wanted: Wanted) -> KeyLayers[MatchState]:
+        """Return the state of the keys of some queries."""
+        return layers.of_keys(query_place(self.node), wanted)
+
+    def united(
+        self, layers: KeyLayers[MatchState], other: KeyLayers[MatchState]
+    ) -> KeyLayers[MatchState]:
+        """Return the state of the keys of both."""
+        return layers.united(other)
 
     def write(self, layers: KeyLayers[MatchState]) -> bytes:
         """Write the state out."""

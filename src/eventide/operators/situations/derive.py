@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations.runs import NEVER
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.key_parts import in_threads
@@ -163,6 +164,18 @@ class DeriveSituations(Stateful[SituationState]):
     def size(self, state: SituationState) -> Size:
         """Return the size of the state."""
         return Size(state.keys.weight, state.keys.nbytes)
+
+    def of_keys(self, state: SituationState, wanted: Wanted) -> SituationState:
+        """Return the situations for some queries."""
+        return replace(state, keys=state.keys.of_keys(query_place(self.node), wanted))
+
+    def united(self, state: SituationState, other: SituationState) -> SituationState:
+        """Return the situations of both.
+
+        Positions are compared within a key, and those to come are behind all that were given.
+        """
+        keys = state.keys.united(other.keys)
+        return SituationState(keys, max(state.position, other.position))
 
     def write(self, state: SituationState) -> bytes:
         """Write the state out."""

@@ -10,7 +10,7 @@ are joined does not change the matches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.checking import require, require_within
 from eventide.operators.columns import concat_batches
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.key_parts import in_threads
@@ -290,6 +291,28 @@ class MatchSituations(Stateful[PatternState]):
         kept = is_open | ((runs.visible != NEVER) & (runs.start_ts >= earliest - within_us))
         kept[pending.ravel()] = True
         return np.flatnonzero(kept)
+
+    def of_keys(self, state: PatternState, wanted: Wanted) -> PatternState:
+        """Return the situations for some queries, and the statistics of all.
+
+        How many were left at the last tidying is not known of these: they are due for the next.
+        """
+        keys = state.keys.of_keys(query_place(self.node), wanted)
+        return replace(state, keys=keys, least=0)
+
+    def united(self, state: PatternState, other: PatternState) -> PatternState:
+        """Return the situations of both, with the statistics of one.
+
+        These only guide the order of joining, which changes no match. Positions are compared
+        within a key, and those to come are behind all that were given.
+        """
+        return PatternState(
+            state.keys.united(other.keys),
+            state.statistics,
+            max(state.position, other.position),
+            state.least + other.least,
+            min(state.dropped_at, other.dropped_at),
+        )
 
     def write(self, state: PatternState) -> bytes:
         """Write the state out."""

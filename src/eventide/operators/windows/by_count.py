@@ -33,6 +33,7 @@ from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.checking import filled, require, require_keys, require_within
 from eventide.operators.columns import concat_batches
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layer import NEVER
 from eventide.operators.key_layers import KeyLayers
@@ -202,6 +203,16 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
     def forgets_keys(self) -> bool:
         """Whether a key is as at the beginning after each slide: no event is in two windows."""
         return bool(self.node.keys) and self.window.slide >= self.window.size
+
+    def of_keys(self, layers: KeyLayers[CountState], wanted: Wanted) -> KeyLayers[CountState]:
+        """Return the state of the keys of some queries."""
+        return layers.of_keys(query_place(self.node), wanted)
+
+    def united(
+        self, layers: KeyLayers[CountState], other: KeyLayers[CountState]
+    ) -> KeyLayers[CountState]:
+        """Return the state of the keys of both."""
+        return layers.united(other)
 
     def write(self, layers: KeyLayers[CountState]) -> bytes:
         """Write the state out."""

@@ -33,25 +33,23 @@ from eventide.operators.checking import (
     require_within,
 )
 from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Size
-from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.operators.windows.window_state import (
+    PANE,
+    WindowState,
+    read_windows,
+    together,
+    write_windows,
+)
 from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.windows.nodes import Window, WindowAggregate
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 # Keeps sums of an instant and a window's size inside 64 bits.
 FAR_US = 2**61
-
-
-@dataclass(frozen=True, slots=True)
-class WindowState:
-    """The partials of panes that open windows still need, and how far windows have closed."""
-
-    partials: pa.RecordBatch
-    merged_rows: int = 0
-    closed_us: int = START_OF_TIME_US
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class AggregateWindows(Stateful[WindowState]):
         assert isinstance(self.node.window, Window)
         accumulators = tuple(accumulator_of(item.aggregate) for item in self.node.aggregates)
         fields = [pa.field(f"key{i}", key.type.arrow) for i, key in enumerate(self.node.keys)]
-        fields.append(pa.field("pane", pa.int64()))
+        fields.append(pa.field(PANE, pa.int64()))
         for i, accumulator in enumerate(accumulators):
             fields += [pa.field(f"a{i}_{j}", kind) for j, kind in enumerate(accumulator.types)]
         object.__setattr__(self, "window", self.node.window)
@@ -94,6 +92,23 @@ class AggregateWindows(Stateful[WindowState]):
     ) -> tuple[WindowState, pa.RecordBatch]:
         """Take events; return the windows that end at or before `until_us`."""
         (rows,) = inputs
+        if not state.ahead:
+            return self.taken(state, rows, until_us)
+        found: list[pa.RecordBatch] = []
+        while state.ahead and state.ahead[0].closed_us <= until_us:
+            own, following, *further = state.parts
+            reached_us = following.closed_us
+            count = int(np.searchsorted(int64s(rows.column("ts")), reached_us))
+            own, results = self.taken(own, rows.slice(0, count), reached_us)
+            found.append(results)
+            state, rows = together((own, following, *further)), rows.slice(count)
+        after, results = self.taken(state.alone, rows, until_us)
+        return together((after, *state.ahead)), concat_batches([*found, results], results.schema)
+
+    def taken(
+        self, state: WindowState, rows: pa.RecordBatch, until_us: int
+    ) -> tuple[WindowState, pa.RecordBatch]:
+        """Take events for a state of which nothing is ahead."""
         partials = concat_batches([state.partials, self.lift(rows)], self.partial_schema)
         merged_rows = state.merged_rows
         closes = self.closes_window(partials, state, until_us)
@@ -116,7 +131,8 @@ class AggregateWindows(Stateful[WindowState]):
 
     def size(self, state: WindowState) -> Size:
         """Return the size of the state."""
-        return Size(state.partials.num_rows, state.partials.nbytes)
+        held = [part.partials for part in state.parts]
+        return Size(sum(each.num_rows for each in held), sum(each.nbytes for each in held))
 
     @property
     def merges_in_any_order(self) -> bool:
@@ -127,26 +143,34 @@ class AggregateWindows(Stateful[WindowState]):
 
     def combine(self, partials: pa.RecordBatch) -> pa.RecordBatch:
         """Return all windows of partials that were lifted elsewhere, in any order."""
-        order = np.argsort(int64s(partials.column("pane")), kind="stable")
+        order = np.argsort(int64s(partials.column(PANE)), kind="stable")
         merged = self.merge(partials.take(pa.array(order)))
         return self.close(merged, START_OF_TIME_US, END_OF_TIME_US)
 
+    def of_keys(self, state: WindowState, wanted: Wanted) -> WindowState:
+        """Return the partials for some queries."""
+        return state.of_keys(query_place(self.node), wanted)
+
+    def united(self, state: WindowState, other: WindowState) -> WindowState:
+        """Return the partials of both."""
+        return state.united(other)
+
     def write(self, state: WindowState) -> bytes:
         """Write the state out."""
-        facts = {"merged_rows": state.merged_rows, "closed_us": state.closed_us}
-        return write_rows(type(self).__name__, state.partials, facts)
+        return write_windows(type(self).__name__, state)
 
     def read(self, written: bytes) -> WindowState:
         """Read back what `write` wrote."""
-        partials, facts = read_rows(type(self).__name__, written, self.partial_schema)
-        merged_rows, closed_us = facts["merged_rows"], facts["closed_us"]
-        panes = filled(partials.column("pane"), "panes")
-        require_ascending(panes, "panes")
-        require_within(panes, MIN_TS_US - self.pane_us, MAX_TS_US + 1, "panes")
-        self.check_panes(panes)
-        require(0 <= merged_rows <= len(panes), f"{merged_rows} of {len(panes)} partials")
-        require_instant(closed_us, "the last window that is closed")
-        return WindowState(partials, merged_rows, closed_us)
+        state = read_windows(type(self).__name__, written, self.partial_schema)
+        for part in state.parts:
+            panes = filled(part.partials.column(PANE), "panes")
+            require_ascending(panes, "panes")
+            require_within(panes, MIN_TS_US - self.pane_us, MAX_TS_US + 1, "panes")
+            self.check_panes(panes)
+            merged_rows = part.merged_rows
+            require(0 <= merged_rows <= len(panes), f"{merged_rows} of {len(panes)} partials")
+            require_instant(part.closed_us, "the last window that is closed")
+        return state
 
     def check_panes(self, panes: Int64s) -> None:
         """Refuse panes that are none of the window's."""
@@ -202,7 +226,7 @@ class AggregateWindows(Stateful[WindowState]):
         if partials.num_rows == 0 or watermark_us <= state.closed_us:
             return False
         window = self.window
-        oldest: int = partials.column("pane")[0].as_py()
+        oldest: int = partials.column(PANE)[0].as_py()
         # The first window to end that can hold the oldest pane or a later one.
         earliest = (oldest - window.size_us) // window.slide_us + 1
         first_end = max(
@@ -275,7 +299,7 @@ class AggregateWindows(Stateful[WindowState]):
         """Drop the panes that lie only in closed windows."""
         window = self.window
         next_start = next_end(closed_us, window.size_us, window.slide_us) - window.size_us
-        panes = int64s(partials.column("pane"))
+        panes = int64s(partials.column(PANE))
         # Panes ascend, so those still needed are a tail.
         return partials.slice(int(np.searchsorted(panes, next_start)))
 

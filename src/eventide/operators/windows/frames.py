@@ -32,6 +32,7 @@ from eventide.operators.checking import (
     times_of,
 )
 from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.dividing import Wanted, merged_by, query_place, rows_where
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.held_rows import HeldRows
 from eventide.operators.key_layer import NEVER
@@ -135,6 +136,18 @@ class AggregateFrames(Stateful[SlidingState]):
         """Return the size of the state."""
         held = state.waiting
         return Size(state.done.weight + held.num_rows, state.done.nbytes + held.nbytes)
+
+    def of_keys(self, state: SlidingState, wanted: Wanted) -> SlidingState:
+        """Return the events for some queries."""
+        place = query_place(self.node)
+        numbers = evaluate(self.node.keys[place], state.waiting)
+        waiting = rows_where(state.waiting, numbers, wanted)
+        return SlidingState(state.done.of_keys(place, wanted), waiting)
+
+    def united(self, state: SlidingState, other: SlidingState) -> SlidingState:
+        """Return the events of both; those that wait are in order of time."""
+        waiting = merged_by(state.waiting, other.waiting)
+        return SlidingState(state.done.united(other.done), waiting)
 
     def write(self, state: SlidingState) -> bytes:
         """Write the state out."""

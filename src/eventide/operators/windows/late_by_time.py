@@ -14,8 +14,9 @@ from eventide.kernels.compiled import Int64s
 from eventide.operators.aggregate import lift
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
-from eventide.operators.windows.by_time import AggregateWindows, WindowState, next_end
+from eventide.operators.windows.by_time import AggregateWindows, next_end
 from eventide.operators.windows.late import Bools, needs_order
+from eventide.operators.windows.window_state import WindowState
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,10 @@ class AggregateLateWindows(AggregateWindows):
         """Whether the partials of single events are kept."""
         return needs_order(self.node.aggregates)
 
-    def step(
-        self, state: WindowState, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    def taken(
+        self, state: WindowState, rows: pa.RecordBatch, until_us: int
     ) -> tuple[WindowState, pa.RecordBatch]:
-        """Take events; return the windows that end at or before `until_us`."""
-        (rows,) = inputs
+        """Take events for a state of which nothing is ahead."""
         rows = rows.slice(
             int(np.searchsorted(int64s(rows.column("ts")), self.first_open(state.closed_us)))
         )

@@ -24,6 +24,7 @@ from eventide.operators.checking import (
     require_keys,
 )
 from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.operator import Size
@@ -273,6 +274,16 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
     def size(self, layers: KeyLayers[LateSessions]) -> Size:
         """Return the size of the state."""
         return Size(layers.weight, layers.nbytes)
+
+    def of_keys(self, layers: KeyLayers[LateSessions], wanted: Wanted) -> KeyLayers[LateSessions]:
+        """Return the state of the keys of some queries."""
+        return layers.of_keys(query_place(self.node), wanted)
+
+    def united(
+        self, layers: KeyLayers[LateSessions], other: KeyLayers[LateSessions]
+    ) -> KeyLayers[LateSessions]:
+        """Return the state of the keys of both."""
+        return layers.united(other)
 
     def write(self, layers: KeyLayers[LateSessions]) -> bytes:
         """Write the state out."""

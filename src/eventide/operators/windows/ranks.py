@@ -21,6 +21,7 @@ from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.dividing import Wanted, query_place, rows_where
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Size
 from eventide.operators.order_rows import sorted_places
@@ -71,6 +72,15 @@ class RankWindowRows(Stateful[pa.RecordBatch]):
             found[places] = counts.by(rank)
             columns.append(pa.array(found))
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+
+    def of_keys(self, state: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
+        """Return the rows for some queries."""
+        key = self.node.keys[query_place(self.node)]
+        return rows_where(state, evaluate(key, state), wanted)
+
+    def united(self, state: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of both: windows of different keys."""
+        return concat_batches([state, other], self.source_schema)
 
     def write(self, state: pa.RecordBatch) -> bytes:
         """Write the state out."""

@@ -27,6 +27,7 @@ from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.checking import filled, require, require_keys, require_within
 from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.operator import Size
@@ -181,6 +182,16 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
             arrays.append(accumulator.finish(parts))
         rows = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
         return rows.take(pa.array(np.lexsort((first, last))))
+
+    def of_keys(self, layers: KeyLayers[OpenSessions], wanted: Wanted) -> KeyLayers[OpenSessions]:
+        """Return the state of the keys of some queries."""
+        return layers.of_keys(query_place(self.node), wanted)
+
+    def united(
+        self, layers: KeyLayers[OpenSessions], other: KeyLayers[OpenSessions]
+    ) -> KeyLayers[OpenSessions]:
+        """Return the state of the keys of both."""
+        return layers.united(other)
 
     def write(self, layers: KeyLayers[OpenSessions]) -> bytes:
         """Write the state out."""
