@@ -21,10 +21,7 @@ from eventide.plan.tree import (
     columns_named,
 )
 from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START
-from eventide.schema import INT64, SEQ, TIMESTAMP, TS
-
-QUERY = "$query"
-"""The column with the number of the query that a row is for."""
+from eventide.schema import INT64, QUERY_NUMBER, SEQ, TIMESTAMP, TS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class ManyWindows(OverKeys):
     def row(self) -> Row:
         """The columns of the output."""
         return {
-            QUERY: INT64,
+            QUERY_NUMBER: INT64,
             WINDOW_START: TIMESTAMP,
             WINDOW_END: TIMESTAMP,
             **{key.name: key.type for key in self.keys},
@@ -70,7 +67,9 @@ class ManyWindows(OverKeys):
 
     def check(self) -> None:
         """No column has the name of another, and events have times and numbers."""
-        require_unique([QUERY, WINDOW_START, WINDOW_END, *(each.name for each in self.computed)])
+        require_unique(
+            [QUERY_NUMBER, WINDOW_START, WINDOW_END, *(each.name for each in self.computed)]
+        )
         require_columns(self, self.source.row, TS, SEQ)
 
     @property
@@ -87,6 +86,6 @@ class ManyWindows(OverKeys):
     def timed(self) -> Timed:
         """Return the node: a window is certain when it ends."""
         names = (key.name for key in self.keys)
-        order = ordered_columns(self, QUERY, WINDOW_START, *names)
+        order = ordered_columns(self, QUERY_NUMBER, WINDOW_START, *names)
         start, end = columns_named(self, WINDOW_START, WINDOW_END)
         return Timed(self, end, start, order)
