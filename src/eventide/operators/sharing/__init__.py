@@ -3,5 +3,6 @@
 windows.py    many time windows over the same rows
 slices.py     partial results of slices, which windows share
 partials.py   the partial results that aggregates need, each once
+predicate_index.py which of many conditions are true on each event, with conditions/
 known_keys.py numbers of keys that stay as long as they are needed
 """

@@ -1,0 +1,12 @@
+"""Conditions of the predicate index.
+
+registering.py  conditions on their way into the index, and out of it
+formulas.py     conditions → AND and OR over tests, without NOT
+shapes.py       formulas without their constants → programs and needs
+needs.py        what has to be true before a condition can be
+segments.py     conditions with the structures that find them
+columns.py      expressions over events, computed once a batch
+words.py        values as words of 64 bits
+texts.py        tests of texts, decided once for each distinct value
+apart.py        conditions that are evaluated alone, for they fail
+"""

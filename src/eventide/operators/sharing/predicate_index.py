@@ -1,0 +1,196 @@
+"""The predicate index: which of many conditions are true on each event of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.kernels.compiled import Int64s
+from eventide.kernels.growing import longer
+from eventide.kernels.sharing.conditions.matching import FoundPairs, match_events
+from eventide.kernels.sharing.conditions.order import merge_pairs
+from eventide.kernels.sharing.conditions.programs import EventWords
+from eventide.operators.sharing.conditions.apart import ApartConditions, evaluated
+from eventide.operators.sharing.conditions.columns import Columns
+from eventide.operators.sharing.conditions.registering import Registering, joined
+from eventide.operators.sharing.conditions.segments import Batch, IndexSegment, segment_of
+from eventide.operators.sharing.conditions.shapes import Shapes
+from eventide.operators.sharing.conditions.texts import TextTests
+from eventide.operators.sharing.conditions.words import Coder
+from eventide.plan.expressions import Expression
+from eventide.plan.tree import Row
+
+Pairs = tuple[Int64s, Int64s]
+
+_GROWTH = 4
+"""A segment has at least so many times as many conditions as the next one."""
+_ROOM = 4096
+
+
+class PredicateIndex:
+    """Conditions over events, by number. It is never written: conditions are added again.
+
+    >>> from eventide.plan.expressions import Call, Column, integer
+    >>> from eventide.schema import BOOL, INT64
+    >>> index = PredicateIndex({"x": INT64})
+    >>> above = [Call(">", (Column("x", INT64), integer(least)), BOOL) for least in (1, 2)]
+    >>> index.add(np.array([7, 8]), above)
+    >>> events, numbers = index.matches(pa.RecordBatch.from_pydict({"x": [3, None, 2]}))
+    >>> events.tolist(), numbers.tolist()
+    ([0, 0, 2], [7, 8, 7])
+    """
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.failed: dict[int, Exception] = {}
+        """The conditions that could not be evaluated on the last batch; they have no pairs."""
+        self._texts = TextTests()
+        self._columns = Columns(Coder(), self._texts)
+        self._shapes = Shapes()
+        self._apart = ApartConditions()
+        self._registering = Registering(self._columns, self._shapes, self._apart)
+        self._segments: list[IndexSegment] = []
+        self._waiting: list[Batch] = []
+        none = np.zeros(0, np.int64)
+        self._found = FoundPairs(none, none, np.zeros(0, np.int32), none)
+
+    def __len__(self) -> int:
+        held = sum(map(len, self._segments)) + sum(map(len, self._waiting))
+        return held + len(self._apart.always)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the conditions take, and what they share."""
+        waiting = sum(each.nbytes for batch in self._waiting for each in batch)
+        shared = self._shapes.nbytes + self._texts.nbytes + self._columns.coder.nbytes
+        return waiting + shared + sum(segment.nbytes for segment in self._segments)
+
+    def add(self, numbers: Int64s, conditions: Sequence[Expression]) -> None:
+        """Add bound conditions over the row; each number is that of one condition."""
+        self._waiting.append(self._registering.conditions(numbers.tolist(), conditions))
+
+    def add_template(self, numbers: Int64s, shape: Expression, constants: pa.RecordBatch) -> None:
+        """Add a condition for each row of constants.
+
+        In `shape`, a column that is called like one of `constants` is a place for its value.
+        """
+        self._waiting += self._registering.template(numbers, shape, constants)
+
+    def drop(self, numbers: Int64s) -> None:
+        """Drop conditions; numbers that are not there are ignored."""
+        numbers = np.unique(numbers)
+        self._registering.forget(numbers.tolist())
+        released = []
+        for place, batch in enumerate(self._waiting):
+            gone = np.isin(batch.numbers, numbers)
+            if gone.any():
+                released.append(batch.at(gone))
+                self._waiting[place] = batch.at(~gone)
+        for segment in self._segments:
+            places = segment.places_of(numbers)
+            if len(places):
+                released.append(segment.at(places))
+                segment.drop(places)
+        for batch in released:
+            self._registering.release(batch)
+
+    def matches(self, rows: pa.RecordBatch) -> Pairs:
+        """Return pairs of an event's place and the number of a condition that is true on it.
+
+        They are in order of event, then of number.
+        """
+        self._settle()
+        self.failed = {}
+        self._texts.make_room()
+        events, failed = self._columns.computed(rows)
+        pairs = [self._matched(segment, events) for segment in self._segments if len(segment)]
+        hit = self._apart.hit_by(failed)
+        if hit:
+            pairs = [_without(each, np.array(list(hit), np.int64)) for each in pairs]
+        alone = {**self._apart.always, **hit}
+        if alone:
+            pairs.append(evaluated(alone, rows, self.failed))
+        return _merged(pairs)
+
+    def _settle(self) -> None:
+        """Put conditions that wait into segments, which grow geometrically."""
+        new = joined(batch for batch in self._waiting if len(batch))
+        self._waiting = []
+        parts = [new] if len(new) else []
+        size = len(new)
+        kept: list[IndexSegment] = []
+        for segment in reversed(self._segments):
+            # Half of it may be gone; a rebuild then costs as much as it saves.
+            crowded = 2 * segment.dropped > len(segment.by_number)
+            if crowded or (size and len(segment) < _GROWTH * size):
+                parts.append(segment.left())
+                size += len(segment)
+            else:
+                kept.append(segment)
+        if not parts:
+            return
+        if size:
+            kept.append(segment_of(joined(parts), self._shapes))
+        self._segments = sorted(kept, key=len, reverse=True)
+
+    def _matched(self, segment: IndexSegment, events: EventWords) -> Pairs:
+        """Return the pairs of a segment."""
+        parts = list(self._parts(segment, events))
+        if len(parts) == 1:
+            return parts[0]
+        where, which = zip(*parts, strict=True)
+        return np.concatenate(where), np.concatenate(which)
+
+    def _parts(self, segment: IndexSegment, events: EventWords) -> Iterator[Pairs]:
+        """Yield the pairs of a segment as they fit into memory."""
+        first, reached = 0, np.zeros(1, np.int64)
+        most = segment.listings
+        while first < len(events.words):
+            found = self._room(most)
+            count = match_events(
+                first,
+                events,
+                self._texts.prepared(),
+                self._shapes.programs,
+                segment.conditions,
+                segment.buckets,
+                segment.intervals,
+                segment.scanned,
+                found._replace(entries=found.entries[:most]),
+                reached,
+            )
+            first = int(reached[0])
+            yield found.events[:count].copy(), found.numbers[:count].copy()
+        if not len(events.words):
+            yield np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def _room(self, most: int) -> FoundPairs:
+        """Return room for the pairs of some events, one of which has so many at most."""
+        found = self._found
+        self._found = FoundPairs(
+            longer(found.events, 2 * most + _ROOM),
+            longer(found.numbers, 2 * most + _ROOM),
+            longer(found.entries, most),
+            longer(found.spare, most),
+        )
+        return self._found
+
+
+def _without(pairs: Pairs, numbers: Int64s) -> Pairs:
+    kept = ~np.isin(pairs[1], numbers)
+    return pairs[0][kept], pairs[1][kept]
+
+
+def _merged(pairs: list[Pairs]) -> Pairs:
+    """Return several lists of pairs as one."""
+    if not pairs:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    merged = pairs[0]
+    for other in pairs[1:]:
+        size = len(merged[0]) + len(other[0])
+        events, numbers = np.empty(size, np.int64), np.empty(size, np.int64)
+        count = merge_pairs(*merged, *other, events, numbers)
+        merged = events[:count], numbers[:count]
+    return merged

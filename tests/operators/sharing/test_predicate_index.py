@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.operators.sharing.conditions.apart import with_constants
+from eventide.operators.sharing.predicate_index import PredicateIndex
+from eventide.plan.expressions import Column, Expression, Literal, rebuild
+from tests.naive.sharing import predicate_index as naive
+from tests.operators.sharing.conditions import ROW, VALUES, conditions, events, nullable
+
+KINDS = tuple(VALUES)
+
+
+def check(index: PredicateIndex, held: dict[int, Expression], rows: pa.RecordBatch) -> None:
+    """The index finds what each condition finds alone, and they fail where they fail alone."""
+    found_events, found_numbers = index.matches(rows)
+    pairs, failed = naive.matches(held, rows)
+    assert list(zip(found_events.tolist(), found_numbers.tolist(), strict=True)) == pairs
+    assert set(index.failed) == failed
+    assert len(index) == len(held)
+
+
+@settings(deadline=None)
+@given(st.lists(conditions(), min_size=1, max_size=20), st.lists(events(), max_size=3))
+def test_it_finds_what_each_condition_finds_alone(
+    several: list[Expression], batches: list[pa.RecordBatch]
+) -> None:
+    index = PredicateIndex(ROW)
+    index.add(np.arange(len(several)), several)
+    for rows in batches:
+        check(index, dict(enumerate(several)), rows)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_conditions_come_and_go_between_batches(data: st.DataObject) -> None:
+    index = PredicateIndex(ROW)
+    held: dict[int, Expression] = {}
+    following = 0
+    for _ in range(data.draw(st.integers(1, 5))):
+        gone = data.draw(st.sets(st.sampled_from(sorted(held)))) if held else set()
+        index.drop(np.array(sorted(gone), np.int64))
+        held = {number: each for number, each in held.items() if number not in gone}
+        new = data.draw(st.lists(conditions(), max_size=8))
+        numbers = range(following, following + len(new))
+        index.add(np.array(numbers, np.int64), new)
+        held.update(zip(numbers, new, strict=True))
+        following += len(new)
+        if data.draw(st.booleans()):
+            check(index, held, data.draw(events()))
+    check(index, held, data.draw(events()))
+
+
+@settings(deadline=None)
+@given(
+    conditions(),
+    st.lists(st.tuples(*map(nullable, map(VALUES.__getitem__, KINDS))), min_size=1, max_size=20),
+    events(),
+)
+def test_a_template_is_a_condition_for_each_row(
+    shape: Expression, rows: list[tuple[Any, ...]], batch: pa.RecordBatch
+) -> None:
+    constants, template = as_template(shape, rows)
+    index = PredicateIndex(ROW)
+    index.add_template(np.arange(len(rows)), template, constants)
+    held = {row: with_constants(template, constants, row) for row in range(len(rows))}
+    check(index, held, batch)
+
+
+def as_template(
+    shape: Expression, rows: list[tuple[Any, ...]]
+) -> tuple[pa.RecordBatch, Expression]:
+    """Return constants, and the shape with a place wherever a constant has the type of a column."""
+    columns = {f"${place}": [row[place] for row in rows] for place in range(len(KINDS))}
+    constants = pa.RecordBatch.from_arrays(
+        [pa.array(each, kind.arrow) for each, kind in zip(columns.values(), KINDS, strict=True)],
+        names=list(columns),
+    )
+
+    def change(part: Expression) -> Expression:
+        if isinstance(part, Literal) and part.type in KINDS:
+            return Column(f"${KINDS.index(part.type)}", part.type)
+        return rebuild(part, change)
+
+    return constants, change(shape)
