@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide.operators.algebra import search
 from eventide.plan.algebra.conditions import LENGTH
 from eventide.plan.algebra.nodes import Carried, Iterate, Sequence
 from eventide.plan.expressions import Column, Expression, Literal, Named
@@ -37,6 +38,35 @@ def test_in_steps(case: Case, seed: int) -> None:
     assert bag(run(plan, streams, instants_of(choose, streams))) == bag(case.rows)
 
 
+@settings(deadline=None)
+@given(CASES, st.sampled_from([1, 2, 7]))
+def test_with_little_room(case: Case, room: int) -> None:
+    """A search stops where its room for results or questions ends, and goes on from there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_SPARE", room)
+        patch.setattr(search, "_QUESTIONS", room)
+        plan = divided(case.plan)
+        assert bag(run(plan, case.streams)) == bag(case.rows)
+
+
+def test_many_results_and_questions_with_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_SPARE", 1)
+    monkeypatch.setattr(search, "_QUESTIONS", 3)
+    # Every second event of three at an instant has the greater text: chains branch.
+    rows = [
+        {**row, "w": "ab"[place % 2] * (place // 6 + 1)}
+        for place, row in enumerate(quotes(*((ts // 3, "p", ts) for ts in range(36))))
+    ]
+    left, right = leaf("a_", names="nw"), leaf("b_", names="nw")
+    carried = (Carried("last", "a_w", Column("b_w")),)
+    asked = call("<", Column("last"), Column("b_w"))
+    plan = divided(typed(Iterate(left, right, asked, carried=carried)))
+    streams = {"s": rows, "t": []}
+    found = run(plan, streams, [5, 9])
+    assert len(found) > 200
+    assert bag(found) == bag(answer(plan, streams))
+
+
 def quotes(*values: tuple[int, str | None, int]) -> list[Row]:
     """Events of one instant each, given as (ts, k, n)."""
     return [
@@ -45,9 +75,9 @@ def quotes(*values: tuple[int, str | None, int]) -> list[Row]:
     ]
 
 
-def leaf(prefix: str, stream: str = "s") -> Plan:
+def leaf(prefix: str, stream: str = "s", names: str = "kn") -> Plan:
     items = [Named(TS, Column(TS)), Named(START_TS, Column(START_TS))]
-    items += [Named(prefix + name, Column(name)) for name in "kn"]
+    items += [Named(prefix + name, Column(name)) for name in names]
     return typed(Project(Scan(stream), tuple(items)))
 
 
