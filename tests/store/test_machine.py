@@ -36,6 +36,7 @@ from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.upkeep.backup import backup_stream
 from eventide.store.writing.open_stream import OPENED, OpenStream
 from eventide.store.writing.view import Reduced
+from tests.exploring import EXPLORING
 from tests.naive.store import NaiveStream, Row
 from tests.store.check_tree import check_tree
 from tests.store.events import SCHEMA, reopened, rows, time_ranges, tiny_files, values
@@ -432,5 +433,7 @@ def old_table(events: list[Row]) -> pa.Table:
 def test_a_stream_reads_like_its_twin_whatever_is_done_to_it() -> None:
     run_state_machine_as_test(
         StreamMachine,
-        settings=settings(deadline=None, max_examples=100, stateful_step_count=25),
+        settings=settings(
+            deadline=None, max_examples=100 if EXPLORING else 40, stateful_step_count=25
+        ),
     )

@@ -21,6 +21,7 @@ from eventide.store.segments.manifest import MANIFEST_NAME, decode_manifest
 from eventide.store.upkeep.compaction import is_ours
 from eventide.store.writing.log import SPARE_NAME
 from eventide.store.writing.open_stream import OPENED, OpenStream
+from tests.exploring import EXPLORING
 from tests.store.events import SCHEMA, at, reopened, times, tiny_files
 from tests.store.writing.faults import FailingDisk, Rename, recorded, remains, renamed, using
 
@@ -39,21 +40,27 @@ class Failure:
     error: BaseException
     dead: bool = False
     then: int = 0
+    second: int = 2
+    apart: int = 1
 
     @property
-    def steps(self) -> range:
-        """The calls of the disk that fail; a pair of failures need not begin at every one."""
-        return range(1, MANY, 2 if self.then else 1)
+    def steps(self) -> list[int]:
+        """The calls of the disk that fail.
+
+        Each of them finds a full disk once. What else goes wrong begins at the first call, and then
+        at some: one kind of failure where another does not.
+        """
+        return [1, *(range(2, MANY) if EXPLORING else range(self.second, MANY, self.apart))]
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 FAILURES = {
     "a full disk": Failure(FULL),
-    "twice in a row": Failure(FULL, then=1),
-    "twice": Failure(FULL, then=2),
-    "a disk that stays full": Failure(FULL, dead=True),
-    "an interruption": Failure(KeyboardInterrupt()),
-    "a crash": Failure(Crash(), dead=True),
+    "twice in a row": Failure(FULL, then=1, second=3, apart=4),
+    "twice": Failure(FULL, then=2, second=5, apart=4),
+    "a disk that stays full": Failure(FULL, dead=True, second=2, apart=2),
+    "an interruption": Failure(KeyboardInterrupt(), second=3, apart=2),
+    "a crash": Failure(Crash(), dead=True, second=2, apart=3),
 }
 
 

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,6 +23,7 @@ from eventide.store.segments.segment import Segment
 from eventide.store.segments.segment_writer import write_segments
 from eventide.store.segments.tree import place
 from eventide.store.writing import late
+from tests.exploring import EXPLORING
 from tests.naive.store import NaiveStream, Row
 from tests.store.check_tree import check_tree
 from tests.store.events import COLUMNS, new_stream, reopened, scanned, table, tiny_files
@@ -86,6 +88,12 @@ def shuffled(chance: random.Random) -> list[int]:
     return chance.sample(in_order(chance), EVENTS)
 
 
+DELAYED = [
+    (percent, delay)
+    for percent, delay in product((1, 5, 10, 15, 50), (uniform, exponential))
+    if EXPLORING or (percent in (5, 50)) == (delay is exponential)
+]
+"""Shares of late events, and how late they are."""
 LATE, REWRITTEN, SPLIT, DELTA = "late", "rewritten", "split", "delta"
 NOTHING: frozenset[str] = frozenset()
 PATTERNS = {
@@ -97,9 +105,7 @@ PATTERNS = {
     "past outlier": Pattern(with_outlier(-(10**12)), frozenset({LATE, DELTA})),
     "future outlier": Pattern(with_outlier(10**12), NOTHING),
     **{
-        f"{percent} % {delay.__name__}": delayed(percent / 100, delay)
-        for percent in (1, 5, 10, 15, 50)
-        for delay in (uniform, exponential)
+        f"{percent} % {delay.__name__}": delayed(percent / 100, delay) for percent, delay in DELAYED
     },
 }
 
