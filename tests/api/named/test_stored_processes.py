@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,17 +34,15 @@ APPENDS = 150
 DYING = """
 import os, signal, sys
 from eventide.store.files.disk import Disk
-from tests.api.named.test_stored_processes import append_from, create_in_parts, opened_often
+from tests.api.named import test_stored_processes as tested
 
-left = int(sys.argv[2])
-
-def dying(name):
+def dying(name, place):
     done = getattr(Disk, name)
     def die_or_do(*args, **how):
         global left
         left -= 1
         # Half of the bytes may be there.
-        if left == 0 and name == "write" and int(sys.argv[2]) % 2:
+        if left == 0 and name == "write" and place % 2:
             disk, descriptor, buffers, offset = args
             done(disk, descriptor, [bytes(memoryview(buffers[0]))[:9]], offset)
         if left == 0:
@@ -51,11 +50,21 @@ def dying(name):
         return done(*args, **how)
     setattr(Disk, name, die_or_do)
 
-for name in ("open", "write", "sync", "sync_folder", "rename", "truncate", "unlink"):
-    dying(name)
+# Each process is a fork of this one, which has loaded everything and opened nothing.
+tested.load()
+for folder, place in zip(sys.argv[2::2], map(int, sys.argv[3::2])):
+    child = os.fork()
+    if child == 0:
+        left = place
+        try:
+            for name in ("open", "write", "sync", "sync_folder", "rename", "truncate", "unlink"):
+                dying(name, place)
+            getattr(tested, sys.argv[1])(tested.opened_often(folder))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    print(os.WTERMSIG(status))
 """
-APPEND_UNTIL_KILLED = f"{DYING}append_from(opened_often(sys.argv[1]))"
-CREATE_UNTIL_KILLED = f"{DYING}create_in_parts(opened_often(sys.argv[1]))"
 APPEND_WHEN_ASKED = """
 import sys
 from tests.api.named.test_stored_processes import append_one, opened_often
@@ -119,6 +128,21 @@ def append_many(db: ev.Database, name: str) -> None:
         db.stream("cars").append([{"ts": second * SECOND, "car": name, "speed": float(second)}])
 
 
+def load() -> None:
+    """Load what the queries of these tests need."""
+    tables = {"cars": events_of(0)[1], "trucks": events_of(2)[1]}
+    for text in QUERIES[:4]:
+        ev.sql(text, **{name: table for name, table in tables.items() if name in text})
+
+
+def kill(work: str, *places: object) -> None:
+    """Do some work in a database until it is killed at a call of the disk, and so on."""
+    with started(DYING, work, *places) as process:
+        found, _ = process.communicate()
+        assert process.returncode == 0
+    assert found.split() == [str(int(signal.SIGKILL))] * (len(places) // 2)
+
+
 def started(script: str, *words: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, words)],
@@ -152,12 +176,7 @@ def test_rows_are_stored_once_when_processes_are_killed(tmp_path: Path) -> None:
     """At any write, sync, rename or removal; also while the next one mends what was left."""
     choose = random.Random(17)
     db, oracles = new_streams(tmp_path / "db", two=True)
-    killed = 0
-    for _ in range(KILLS):
-        process = started(APPEND_UNTIL_KILLED, db.path, choose.randint(1, 60))
-        process.communicate()
-        killed += process.returncode == -signal.SIGKILL
-    assert killed == KILLS
+    kill("append_from", *(each for _ in range(KILLS) for each in (db.path, choose.randint(1, 60))))
     with often(7, 10**6):
         db = ev.open(db.path)
         done = appended(db)
@@ -166,22 +185,23 @@ def test_rows_are_stored_once_when_processes_are_killed(tmp_path: Path) -> None:
     check(db, oracles, done + 20)
 
 
-@pytest.mark.parametrize("place", [9, 25, 33, 46, 49])
-def test_rows_are_stored_once_when_killed_over_history(tmp_path: Path, place: int) -> None:
+def test_rows_are_stored_once_when_killed_over_history(tmp_path: Path) -> None:
     db = new_database(tmp_path / "db")
     oracle = Oracle(db, QUERIES[0], "0 s")
     for number in range(40):
         append_one(db, number)
         oracle.append(*events_of(number))
     oracle.step()
-    process = started(CREATE_UNTIL_KILLED, db.path, place)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    db = ev.open(db.path)
-    create_in_parts(db)
-    assert failure_of(db) is None
-    assert sorted_rows(rows_of(db)) == sorted_rows(oracle.found)
     assert oracle.found
+    places = {tmp_path / f"db{place}": place for place in (9, 25, 33, 46, 49)}
+    for folder in places:
+        shutil.copytree(db.path, folder)
+    kill("create_in_parts", *(each for pair in places.items() for each in pair))
+    for folder, place in places.items():
+        db = ev.open(folder)
+        create_in_parts(db)
+        assert failure_of(db) is None, place
+        assert sorted_rows(rows_of(db)) == sorted_rows(oracle.found), place
 
 
 def test_processes_take_turns(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[4]
-KILLS = "25"
+KILLS = "15"
 
 
 def test_kills_lose_nothing(tmp_path: Path) -> None:
