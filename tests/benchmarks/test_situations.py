@@ -14,6 +14,7 @@ from benchmarks.patterns.rivals import AbsentError
 from benchmarks.race import Finding
 from benchmarks.report import Machine, chosen
 from benchmarks.situations import cases as situation_cases
+from benchmarks.situations import streams
 from benchmarks.situations.cases import against_flink, check_aggressive, derived
 from benchmarks.situations.data import (
     ALIKE,
@@ -123,7 +124,10 @@ def test_a_process_of_its_own_finds_as_many_matches() -> None:
     assert matches == expected_matches(drawn(EVENTS, [ALIKE] * 3), EVENTS, 500, "early") > 0
 
 
-def test_patterns_of_many_situations_occur_as_often_as_drawn() -> None:
+def test_patterns_of_many_situations_occur_as_often_as_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "PATTERNS", 2)
     check_shape("meets")
     check_shape("combined")
     lines = of_shape("equal", 3_000)
