@@ -262,6 +262,13 @@ def test_cel_reads_a_cte(db: ev.Database) -> None:
     assert values(db.sql(text), "name") == [("IBM",)]
 
 
+def test_cel_reads_a_cte_that_reads_cel_over_a_cte(db: ev.Database) -> None:
+    text = """WITH dear AS (SELECT ts, name FROM stocks WHERE price > 80),
+                   again AS (SELECT ts, name FROM CEL (dear NEXT{$1.name = $2.name} dear))
+              SELECT name, n FROM CEL (AT INSTANT{name, COUNT(*) AS n} again)"""
+    assert db.sql(text).rows() == [{"name": "IBM", "n": 1}]
+
+
 def test_an_error_in_cel_in_sql_shows_its_place(db: ev.Database) -> None:
     text = "SELECT name\nFROM CEL (stocks\n NEXT{$1.prize > 3} stocks) AS x"
     with pytest.raises(BindError) as caught:

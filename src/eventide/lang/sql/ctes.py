@@ -24,9 +24,8 @@ def inline_ctes(query: exp.Expr) -> None:
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
         inline_cte(query, node.this)
-    for cel in list(query.find_all(CelTable)):
-        for table in list(cel.expressions):
-            inline_cte(query, table)
+    while (table := _cte_read_by_cel(query)) is not None:
+        inline_cte(query, table)
     for side in sides_of_relations(query):
         inline_cte(query, side, through=True)
     for select in list(query.find_all(exp.Select)):
@@ -37,6 +36,12 @@ def inline_ctes(query: exp.Expr) -> None:
         alone = isinstance(cte.this, exp.Select | exp.Union) and _readings(query, cte) == 1
         if is_windowed(select) or alone or _reads_times(select, cte.this):
             inline_cte(query, tables[0], through=True)
+
+
+def _cte_read_by_cel(query: exp.Expr) -> exp.Expr | None:
+    """Return a table that CEL reads and that names a CTE, which may have CEL of its own."""
+    tables = (table for cel in query.find_all(CelTable) for table in cel.expressions)
+    return next((table for table in tables if visible_cte(table) is not None), None)
 
 
 def _reads_times(select: exp.Select, read: exp.Expr) -> bool:
