@@ -44,7 +44,7 @@ wheel: $(READY) ## Build a wheel with compiled kernels for this Python and platf
 lock: $(READY) ## Pin versions anew in requirements.lock
 	@$(RUN)/pip install --quiet uv
 	@$(RUN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-		--extra spark --group dev pyproject.toml --upgrade -o requirements.lock > /dev/null
+		--extra rules --extra spark --group dev pyproject.toml --upgrade -o requirements.lock > /dev/null
 
 clean: ## Remove the environment, wheels, and what the demo wrote
 	@rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,6 +22,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
         ("quickstart.py", "ben  │ 2026-03-02 08:00:10 │  131"),
         ("live.py", "1 event came too late; 5 are stored"),
         ("algebra.py", "hatch │  5.9"),
+        ("detection.py", "live: 13:21:35 Password guessed, and found"),
         ("patterns.py", "live: from 4 down to 6, up to 7"),
         ("standing.py", "live: 08:01:04 cat bought the pen for 3, counts until 08:01:20"),
         ("situations.py", "live: 08:00:19 anna was fast for 8 s, 37.4 m/s"),

@@ -33,8 +33,10 @@ MAY_IMPORT = {
     "api": SHARED
     | {"drawing", "engines", "ingest", "interrupts", "kernels", "lang", "operators", "plan"}
     | {"sinks", "store"},
+    "rules": SHARED | {"api", "store"},
     "demo": SHARED | {"api", "drawing", "engines", "ingest", "sinks", "store"},
-    "cli": SHARED | {"api", "demo", "drawing", "engines", "ingest", "kernels", "sinks", "store"},
+    "cli": SHARED
+    | {"api", "demo", "drawing", "engines", "ingest", "kernels", "rules", "sinks", "store"},
 }
 # What users hold of Spark is in engines/spark, for pyspark stays there.
 SPARK_MAY_IMPORT = {"api"}
@@ -72,6 +74,9 @@ ONLY_IN = {
     "sqlglot": ("lang/sql/",),
     "duckdb": ("engines/history/rest.py",),
     "click": ("cli",),
+    "sigma": ("rules/sigma/",),
+    "re2": ("rules/sigma/",),
+    "yaml": ("rules/yaml_files.py",),
     "google_crc32c": ("store/", "operators/envelope.py"),
 }
 

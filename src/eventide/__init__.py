@@ -13,6 +13,7 @@
     accumulators/  partial results that merge: shared by operators and the index
     engines/       run a plan here over history, here live, or on Spark
     sinks/         hand results over              drawing/   pictures of periods and plans
+    rules/         detection rules, written in Sigma, as queries
     cli/           the same from a shell          demo/      the product in two minutes
 
 lang/sql, plan, operators, kernels and engines have the same rooms: windows, patterns, situations,
@@ -24,6 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eventide import rules
     from eventide.api.builder import Match, match
     from eventide.api.database import Database
     from eventide.api.database import open_database as open
@@ -129,6 +131,7 @@ __all__ = [
     "plot_situations",
     "register_aggregate",
     "register_function",
+    "rules",
     "spark",
     "sql",
     "tpstream",
@@ -138,6 +141,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name == "rules":
+        return import_module("eventide.rules")
     if name not in HOMES:
         message = f"module 'eventide' has no attribute {name!r}"
         raise AttributeError(message)

@@ -107,6 +107,35 @@ class StateLimitError(EventideError, MemoryError):
     """A live query needs more memory than it may have; the text names what uses it."""
 
 
+class RuleError(EventideError, ValueError):
+    """A detection rule, or a mapping for rules, cannot be read or has no query.
+
+    `file`, `rule` and `where`, a place in the rule, are known as far as the error has come.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        file: str = "",
+        rule: str = "",
+        where: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.file, self.rule, self.where = file, rule, where
+
+    def inside(self, *, file: str = "", rule: str = "", where: str = "") -> Self:
+        """Remember where it happened; what is known already stays."""
+        self.file, self.rule = self.file or file, self.rule or rule
+        self.where = self.where or where
+        return self
+
+    def __str__(self) -> str:
+        places = [each for each in (self.file, self.rule, self.where) if each]
+        return ": ".join([*places, super().__str__()])
+
+
 class UnboundedStateWarning(UserWarning):
     """A live query may need more and more memory; the text names the cure."""
 

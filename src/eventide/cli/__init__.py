@@ -8,6 +8,7 @@ tpstream.py   eventide tpstream   the matches of a temporal pattern, as rows and
 replay.py     eventide replay     the rows of a query as if its events came again
 watch.py      eventide watch      the rows of a live query as they come
 queries.py    eventide queries    the durable queries of a database
+rules.py      eventide rules      detection rules: keep them, run them over history, watch them
 streams.py    eventide streams    what a database holds
 upkeep.py     eventide stats      look inside; eventide compact, eventide backup
 verify.py     eventide verify     is it whole; eventide repair, what can be saved
@@ -29,6 +30,7 @@ from eventide.cli.ingest import ingest
 from eventide.cli.queries import queries
 from eventide.cli.query import sql
 from eventide.cli.replay import replay
+from eventide.cli.rules import rules
 from eventide.cli.streams import streams
 from eventide.cli.tpstream import tpstream
 from eventide.cli.upkeep import backup, compact, stats
@@ -45,6 +47,7 @@ COMMANDS = (
     replay,
     watch,
     queries,
+    rules,
     streams,
     stats,
     compact,

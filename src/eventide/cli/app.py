@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from eventide.cli.terminal import print_error
-from eventide.errors import BindError, EventideError, ParseError, StoreError
+from eventide.errors import BindError, EventideError, ParseError, RuleError, StoreError
 from eventide.local_path import local_path
 
 FAILED, ASKED_WRONGLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
@@ -97,8 +97,8 @@ class Command(click.Command):
         self.help = keep_layout(self.help or "")
 
 
-class App(click.Group):
-    """The `eventide` command."""
+class CommandGroup(click.Group):
+    """Several subcommands under one name."""
 
     context_class = Context
 
@@ -107,14 +107,18 @@ class App(click.Group):
         self.params.append(debug_option())
         self.help = keep_layout(self.help or "")
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """List the subcommands in the order in which they are needed, not alphabetically."""
+        return list(self.commands)
+
+
+class App(CommandGroup):
+    """The `eventide` command."""
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a subcommand; turn errors into a paragraph."""
         with reporting(ctx):
             return super().invoke(ctx)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """List the subcommands in the order in which they are needed, not alphabetically."""
-        return list(self.commands)
 
 
 def keep_layout(text: str) -> str:
@@ -142,7 +146,7 @@ def reporting(ctx: click.Context) -> Iterator[None]:
         raise Failure(text, INTERRUPTED) from None
     except EventideError as error:
         show_traceback(ctx)
-        wrong = isinstance(error, ParseError | BindError)
+        wrong = isinstance(error, ParseError | BindError | RuleError)
         raise Failure(str(error), ASKED_WRONGLY if wrong else FAILED) from error
     except Exception as error:
         show_traceback(ctx)

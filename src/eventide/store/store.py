@@ -3,6 +3,7 @@
 DB/eventide.json           marks the folder, with the format's version
 DB/lock                    held while a stream is created or dropped
 DB/definitions.json        the named queries, if there are any
+DB/rules.json              detection rules, if any were added; see rules/kept.py
 DB/weights.json            the cost of steps of queries on this machine, if it was measured
 DB/streams/<name>/         one stream: manifest and segment files, and its own lock
 DB/streams/<name>/query/   how far the query is whose rows the stream stores; see progress.py
@@ -56,6 +57,7 @@ COPY_ATTEMPTS = 100
 """How often rows are looked at again because their query has gone on meanwhile."""
 STORED_KIND = "stored stream"
 """The kind of a definition whose rows are stored."""
+RULES_FILE = "rules.json"
 STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 
 
@@ -161,8 +163,8 @@ class Store:
     def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
         """Copy every stream as it is now into a new database, while writing goes on.
 
-        Named queries are copied too. The weights of this machine stay here, and so do durable
-        queries: what they have handed over may be ahead of the copy.
+        Named queries and rules are copied too. The weights of this machine stay here, and so do
+        durable queries: what they have handed over may be ahead of the copy.
         """
         target = local_path(path).absolute()
         if target.exists() or target.is_relative_to(self.path):
@@ -181,6 +183,8 @@ class Store:
                 backup_stream(snapshot, copy.path / STREAMS / snapshot.name, advance)
             if definitions:
                 write_definitions(copy.path, definitions)
+            if (self.path / RULES_FILE).exists():
+                write_atomically(copy.path / RULES_FILE, (self.path / RULES_FILE).read_bytes())
             # The name appears once all of it is there.
             disk.DISK.rename(partial, target)
             sync_folder(target.parent)

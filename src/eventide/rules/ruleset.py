@@ -1,0 +1,162 @@
+"""The rules of a database: run over history, or live with one receiver for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from eventide.errors import EventideError, RuleError
+from eventide.rules.rule import Alert, Rule
+from eventide.schema import TS
+
+if TYPE_CHECKING:
+    from eventide.api.database import Database
+    from eventide.api.live.subscription import Subscription
+    from eventide.api.result import Result
+    from eventide.api.stream import Time
+
+Receive = Callable[[Sequence[Alert]], object]
+LEVELS = ("informational", "low", "medium", "high", "critical")
+
+
+class LiveRules:
+    """The live queries of rules. End them with `cancel`, `finish`, or the end of a `with`."""
+
+    def __init__(self, queries: Sequence[Subscription]) -> None:
+        self.queries = tuple(queries)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return once all stored events are taken and the alerts received; whether they are."""
+        until = None if timeout is None else monotonic() + timeout
+        return all(
+            query.wait(None if until is None else max(0.0, until - monotonic()))
+            for query in self.queries
+        )
+
+    def finish(self) -> None:
+        """End all of them as if the streams had ended."""
+        for query in self.queries:
+            query.finish()
+
+    def cancel(self) -> None:
+        """End all of them as they are."""
+        for query in self.queries:
+            query.cancel()
+
+    @property
+    def failures(self) -> tuple[BaseException, ...]:
+        """Why queries have failed, if any has."""
+        return tuple(query.failure for query in self.queries if query.failure is not None)
+
+    def __enter__(self) -> LiveRules:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Rules as queries of a database. `problems` say why others have none.
+
+    Iterating over it yields the rules.
+    """
+
+    db: Database
+    rules: tuple[Rule, ...]
+    problems: tuple[RuleError, ...] = ()
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __getitem__(self, rule_id: str) -> Rule:
+        """Return the rule of an id."""
+        for rule in self.rules:
+            if rule.id == rule_id:
+                return rule
+        raise KeyError(rule_id)
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The queries of the rules that tell somebody, by the ids of rules."""
+        return {rule.id: rule.text for rule in self.rules if rule.alerts}
+
+    def at_least(self, level: str) -> RuleSet:
+        """Return the rules of a level and of those above it; others stay for correlations."""
+        if level not in LEVELS:
+            message = f"there is no level {level!r}"
+            raise RuleError(message, hint=f"the levels are {', '.join(LEVELS)}")
+        enough = LEVELS[LEVELS.index(level) :]
+        kept = (replace(each, alerts=each.alerts and each.level in enough) for each in self.rules)
+        return replace(self, rules=tuple(kept))
+
+    def checked(self) -> RuleSet:
+        """Return the rules whose queries have a plan; what is wrong with others is a problem."""
+        kept, problems = [], list(self.problems)
+        for rule in self.rules:
+            try:
+                self.db.plan(rule.text)
+                kept.append(rule)
+            except EventideError as error:
+                told = RuleError(error.message, hint=error.hint)
+                problems.append(told.inside(file=rule.file, rule=f"{rule.title} ({rule.id})"))
+        return replace(self, rules=tuple(kept), problems=tuple(problems))
+
+    def run(self, start: Time | None = None, end: Time | None = None) -> list[Alert]:
+        """Return the alerts of all rules over the stored events of [start, end), in order of time.
+
+        All rules see the events in one pass, as they would have live.
+        """
+        if not self.texts:
+            return []
+        replayed = self.db.replay(self.texts, start=start, end=end)
+        found = [alert for rows in replayed for alert in self.alerts(rows.query, rows)]
+        return sorted(found, key=lambda alert: (alert.ts, alert.rule.id))
+
+    def subscribe(
+        self,
+        on_alerts: Receive,
+        *,
+        name: str | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> LiveRules:
+        """Run all rules live; `on_alerts` gets lists of alerts, one list at a time.
+
+        Options are those of `Database.subscribe`. With a `name` the queries are durable: after a
+        restart, the same call goes on where each of them was.
+        """
+        queries: list[Subscription] = []
+        lock = Lock()  # each query hands its rows over in a thread of its own
+
+        def receiver(rule_id: str) -> Callable[[Result], object]:
+            def receive(rows: Result) -> None:
+                with lock:
+                    on_alerts(self.alerts(rule_id, rows))
+
+            return receive
+
+        try:
+            for rule_id, text in self.texts.items():
+                durable = {} if name is None else {"name": durable_name(name, rule_id)}
+                queries.append(self.db.subscribe(text, receiver(rule_id), **{**options, **durable}))
+        except BaseException:
+            LiveRules(queries).cancel()
+            raise
+        return LiveRules(queries)
+
+    def alerts(self, rule_id: str, rows: Result) -> list[Alert]:
+        """Return rows of a rule as alerts."""
+        rule = self[rule_id]
+        return [Alert(rule, row.pop(TS), row) for row in rows.rows()]
+
+
+def durable_name(name: str, rule_id: str) -> str:
+    """Return the name of the durable query of a rule."""
+    return f"{name}-{re.sub('[^A-Za-z0-9_-]', '_', rule_id)}"[:100]

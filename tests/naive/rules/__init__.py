@@ -1,0 +1,1 @@
+"""What Sigma rules and correlations mean, event by event."""
