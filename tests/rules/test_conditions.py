@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.schema import Schema
@@ -81,7 +81,6 @@ detections = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(detections, st.lists(events, min_size=1, max_size=12))
 def test_a_rule_finds_what_it_means(detection: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     text = text_of(plain(detection), catalog=CATALOG, mapping=MAPPING)

@@ -71,7 +71,6 @@ def micros(ts: datetime) -> int:
     return (ts - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 
 
-@settings(deadline=None)
 @given(rows, st.sampled_from([("gte", 1), ("gte", 3), ("gt", 1), ("eq", 2), ("lt", 3)]))
 def test_event_count(rows: list[dict[str, Any]], condition: tuple[str, int]) -> None:
     word, least = condition
@@ -81,7 +80,6 @@ def test_event_count(rows: list[dict[str, Any]], condition: tuple[str, int]) -> 
     assert found_in(text_of(*RULES, rule), rows) == wanted
 
 
-@settings(deadline=None)
 @given(rows, st.integers(1, 3))
 def test_value_count(rows: list[dict[str, Any]], least: int) -> None:
     condition = {"gte": least, "field": "User"}
@@ -91,7 +89,6 @@ def test_value_count(rows: list[dict[str, Any]], least: int) -> None:
     assert found_in(text_of(*RULES, rule), rows) == wanted
 
 
-@settings(deadline=None)
 @given(rows, st.sampled_from([None, {"gte": 2}, "a and not c", "(a or b) and c"]))
 def test_temporal(rows: list[dict[str, Any]], condition: str | dict[str, int] | None) -> None:
     more = {} if condition is None else {"condition": condition}
@@ -109,7 +106,6 @@ def test_temporal(rows: list[dict[str, Any]], condition: str | dict[str, int] | 
     assert found_in(text_of(*RULES, rule), rows) == temporal(known, SPAN, enough)
 
 
-@settings(deadline=None)
 @given(rows, st.booleans())
 def test_temporal_ordered(rows: list[dict[str, Any]], by_host: bool) -> None:
     by = "Host" if by_host else None
@@ -118,7 +114,6 @@ def test_temporal_ordered(rows: list[dict[str, Any]], by_host: bool) -> None:
     assert found_in(text_of(*RULES, rule), rows, by) == wanted
 
 
-@settings(deadline=None)
 @given(rows)
 def test_an_alias_names_another_field_of_each_rule(rows: list[dict[str, Any]]) -> None:
     aliases = {"who": {"a": "Host", "c": "User"}}
@@ -128,7 +123,6 @@ def test_an_alias_names_another_field_of_each_rule(rows: list[dict[str, Any]]) -
     assert found_in(text_of(*RULES, rule), rows, "who") == wanted
 
 
-@settings(deadline=None)
 @given(rows)
 def test_correlations_of_correlations(rows: list[dict[str, Any]]) -> None:
     many = correlated("event_count", ["a"], group_by=["Host"], condition={"gte": 2})
@@ -159,7 +153,7 @@ KINDS = [
 ]
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(rows, st.integers(1, 5))
 def test_live_and_over_history_they_are_the_same(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], size: int
