@@ -47,7 +47,7 @@ def read_file(path: Path, name: str) -> RuleFile:
 def documents_of(file: RuleFile) -> list[object]:
     """Return the documents of a file; those that are empty are left out."""
     try:
-        found: Iterable[object] = list(yaml.safe_load_all(file.text))
+        found: Iterable[object] = list(yaml.load_all(file.text, Loader=yaml.CSafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"line {mark.line + 1}"
