@@ -21,7 +21,7 @@ OTHER = GOOD.replace("name: good", "name: other")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("title: [", "bad.yml: line 1: this is no YAML"),
+        ("title: [", "bad.yml: line 2: this is no YAML"),
         ("- 1", "bad.yml: a rule is a table with title, logsource and detection, not [1]"),
         ("title: x", "bad.yml: x: Sigma rule must have a log source"),
         ("a: &a [*a]", "bad.yml"),
