@@ -7,6 +7,7 @@ can be interrupted at any time.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found] # CPython has it, typeshed not
 import ctypes
 import os
 import signal
@@ -22,6 +23,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
+
+# `_signal` sets handlers as `signal` does, which also looks each of them up among its constants:
+# that takes longer than all the rest, and every append waits for it twice.
 
 GRACE_S = 0.3
 """How long an interrupt waits for the work to stop, so that usually nothing goes on after it."""
@@ -65,17 +69,17 @@ def interrupts_wait() -> Iterator[None]:
 
     For work that leaves something half changed if it stops in the midst.
     """
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
     if not main or not callable(handler) or isinstance(handler, WaitingInterrupt):
         yield
         return
     waiting = WaitingInterrupt(handler)
     try:
-        signal.signal(signal.SIGINT, waiting)
+        _signal.signal(signal.SIGINT, waiting)
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        _signal.signal(signal.SIGINT, handler)
         if waiting.came is not None:
             handler(*waiting.came)
 

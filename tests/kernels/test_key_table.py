@@ -87,7 +87,9 @@ def test_keys_of_rows_are_numbered_behind_known_ones(
     expected = {key: number for number, key in enumerate(dict.fromkeys([*known, *rows]))}
     numbers, fresh = np.empty(len(rows), np.int32), np.empty(len(rows), np.int64)
     table = table_for(len(known) + len(rows))
-    count = number_rows(table, *words_of(known), *words_of(rows), numbers, fresh)
+    words = np.empty((2, len(known) + len(rows)), np.int64)
+    count = number_rows(table, *words_of(known), *words_of(rows), numbers, fresh, *words)
+    assert words[:, : len(expected)].T.tolist() == [list(key) for key in expected]
     assert numbers.tolist() == [expected[key] for key in rows]
     assert [rows[row] for row in fresh[:count]] == list(expected)[len(known) :]
     assert fresh[:count].tolist() == sorted(rows.index(key) for key in {*rows} - {*known})

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.keys import search_keys
-from eventide.kernels.ordering import ranges, sort_pairs
+from eventide.kernels.ordering import ranges, sort_pairs, survey
+from eventide.operators.key_parts import KeyOrder
 
 OFTEN = settings(deadline=None, max_examples=60)
 
@@ -68,4 +69,25 @@ def test_values_are_searched_among_those_of_their_key(
     search = bisect_right if after else bisect_left
     assert found.tolist() == [
         int(offsets[key]) + search(by_key[key], value) for key, value in wanted
+    ]
+
+
+@OFTEN
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2)), min_size=1))
+def test_a_survey_of_rows_is_what_sorting_shows(rows: list[tuple[int, int]]) -> None:
+    ts, seq = ([row[place] for row in rows] for place in (0, 1))
+    assert survey(ints(ts), ints(seq)) == (min(ts), max(ts), rows == sorted(rows))
+
+
+@OFTEN
+@given(st.lists(st.integers(0, 3), max_size=4), st.lists(st.integers(0, 5)))
+def test_kept_rows_come_before_new_ones_of_their_key(kept: list[int], codes: list[int]) -> None:
+    count = max([len(kept), *(code + 1 for code in codes)])
+    ordered, stays = KeyOrder.behind(ints(kept), frozen(np.array(codes, np.int32)), count)
+    keys = [*(key for key, rows in enumerate(kept) for _ in range(rows)), *codes]
+    expected = sorted(range(len(keys)), key=lambda row: keys[row])
+    assert ordered.order.tolist() == expected
+    assert stays == (expected == list(range(len(keys))))
+    assert ordered.offsets.tolist() == [
+        sum(key < each for key in keys) for each in range(count + 1)
     ]

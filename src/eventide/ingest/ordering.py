@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.arrays import to_numpy
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS
 
@@ -65,5 +64,11 @@ def row_bytes(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]
 
 def times(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the times of rows in microseconds."""
-    times: np.ndarray[tuple[int], np.dtype[np.int64]] = to_numpy(rows.column(TS).view(pa.int64()))
-    return times
+    return words_of(rows.column(TS))
+
+
+def words_of(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the memory of a column of times or whole numbers without nulls."""
+    if not len(column):
+        return np.empty(0, np.int64)
+    return np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)

@@ -91,6 +91,9 @@ def call_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Re
 
 def frozen(array: npt.NDArray[Element]) -> npt.NDArray[Element]:
     """Return a read-only, contiguous view: what a kernel takes as input."""
-    view = np.ascontiguousarray(array)[:]
-    view.flags.writeable = False
+    flags = array.flags
+    if flags.c_contiguous and not flags.writeable:
+        return array
+    view = array.view() if flags.c_contiguous else np.ascontiguousarray(array)
+    view.setflags(write=False)
     return view

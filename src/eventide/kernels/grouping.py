@@ -95,6 +95,36 @@ def order_by_key(codes: Int32s, offsets: Int64s, order: Int64s) -> None:
 
 
 @kernel
+def order_behind(kept: Int64s, codes: Int32s, offsets: Int64s, order: Int64s) -> bool:
+    """Write the order of `order_by_key` where key k has kept[k] rows before those of `codes`.
+
+    Kept rows come first, by key; later keys have none. Returns whether rows keep their places.
+    """
+    before = 0
+    for key in range(len(kept)):
+        offsets[key + 1] = kept[key]
+        before += kept[key]
+    for code in codes:
+        offsets[code + 1] += 1
+    for key in range(1, len(offsets)):
+        offsets[key] += offsets[key - 1]
+    place = offsets.copy()
+    row = 0
+    for key in range(len(kept)):
+        for _ in range(kept[key]):
+            order[place[key]] = row
+            place[key] += 1
+            row += 1
+    stays = True
+    for i in range(len(codes)):
+        at = place[codes[i]]
+        order[at] = before + i
+        place[codes[i]] += 1
+        stays &= at == before + i
+    return stays
+
+
+@kernel
 def count_keys(codes: Int32s, first: int, last: int, counts: Int64s) -> None:
     """Count the rows [first, last) of each key; `counts` starts at zero."""
     for i in range(first, last):

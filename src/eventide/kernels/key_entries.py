@@ -26,14 +26,18 @@ def number_rows(
     second: Int64s,
     numbers: Int32s,
     fresh: Int64s,
+    words_first: Int64s,
+    words_second: Int64s,
 ) -> int:
     """Number the keys of rows: known keys by their places, others in order of first occurrence.
 
     Known keys are all different. Row `fresh[i]` is the first one of the i-th other key; returns how
-    many there are. The table is empty, with room for all.
+    many there are, and writes the words of all keys by number. The table is empty, with room for
+    all.
     """
     for i in range(len(known_first)):
         put(table, known_first[i], known_second[i], np.int64(i))
+        words_first[i], words_second[i] = known_first[i], known_second[i]
     count = 0
     for i in range(len(first)):
         place = seek(table, first[i], second[i])
@@ -41,6 +45,8 @@ def number_rows(
             table.first[place] = first[i]
             table.second[place] = second[i]
             table.handles[place] = len(known_first) + count
+            words_first[len(known_first) + count] = first[i]
+            words_second[len(known_first) + count] = second[i]
             fresh[count] = i
             count += 1
         numbers[i] = table.handles[place]

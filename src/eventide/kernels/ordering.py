@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, frozen, kernel
+from eventide.kernels.compiled import Int64s, frozen, kernel, lean_kernel
 
 DIGIT_BITS = 11
 DIGIT_VALUES = 1 << DIGIT_BITS
@@ -16,6 +16,27 @@ def is_sorted(ts: Int64s, seq: Int64s) -> bool:
     for i in range(1, len(ts)):
         if ts[i] < ts[i - 1] or (ts[i] == ts[i - 1] and seq[i] < seq[i - 1]):
             return False
+    return True
+
+
+@lean_kernel
+def survey(ts: Int64s, seq: Int64s) -> tuple[int, int, bool]:
+    """Return the least and the greatest time of rows, and whether they ascend by (ts, seq)."""
+    least, most, ascends = ts[0], ts[0], True
+    for i in range(1, len(ts)):
+        if ts[i] < ts[i - 1] or (ts[i] == ts[i - 1] and seq[i] < seq[i - 1]):
+            ascends = False
+        least, most = min(least, ts[i]), max(most, ts[i])
+    return least, most, ascends
+
+
+@lean_kernel
+def gather(words: Int64s, order: Int64s, places: Int64s, out: Int64s) -> bool:
+    """out[i] = words[order[places[i]]]; returns whether no place is below zero."""
+    for i in range(len(places)):
+        if places[i] < 0:
+            return False
+        out[i] = words[order[places[i]]]
     return True
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +30,20 @@ Numbered = tuple[Int32s, list[pa.Array], int]
 _FEWER = "select fewer or shorter columns, or keep less in a window"
 
 
-@contextmanager
-def results_that_fit() -> Iterator[None]:
-    """Say what is too much if the rows of one step hold more text than a column can."""
-    try:
-        yield
-    except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+class results_that_fit:  # noqa: N801 - read as a word of a with statement
+    """Says what is too much if the rows of one step hold more text than a column can."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Begin: every step of a live query does, so this is no generator."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Tell the error, if there is one."""
+        if not isinstance(error, (pa.ArrowInvalid, pa.ArrowCapacityError)):
+            return
         if "overflow" not in str(error) and not isinstance(error, pa.ArrowCapacityError):
-            raise
+            return
         message = "the rows of one step hold more than 2 GiB of text in a column"
         raise EvaluationError(message, hint=_FEWER) from error
 

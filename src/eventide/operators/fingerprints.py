@@ -50,15 +50,18 @@ def fingerprints(columns: Sequence[pa.Array], length: int) -> Fingerprints:
             null |= column.is_null().to_numpy(zero_copy_only=False)
     plain = [one_spelling(column) for column in columns]
     if len(plain) == 1 and _is_word(plain[0].type):
-        words = _words(plain[0])
+        values = _words(plain[0])
         second = null.astype(np.int64)
         if plain[0].null_count:
-            words = np.where(null, 0, words)
-        return Fingerprints(frozen(words), frozen(second), null)
-    first, second_hash = np.zeros(length, np.uint64), np.full(length, _SECOND_SEED)
+            values = np.where(null, 0, values)
+        return Fingerprints(frozen(values), frozen(second), null)
+    words = np.empty((2, length), np.uint64)
+    words[0], words[1] = 0, _SECOND_SEED
+    first, second_hash = words
     for column in plain:
         _mix(column, first, second_hash)
-    return Fingerprints(frozen(first.view(np.int64)), frozen(second_hash.view(np.int64)), null)
+    first_words, second_words = frozen(words.view(np.int64))
+    return Fingerprints(first_words, second_words, null)
 
 
 def _is_word(kind: pa.DataType) -> bool:

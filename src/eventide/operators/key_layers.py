@@ -211,8 +211,9 @@ class TakenKeys(Generic[Remembered]):
             return number_in_threads(self.part.keys, columns, events, threads)
         known, asked = self.held.words, self.asked.words
         codes, fresh = np.empty(events, np.int32), np.empty(events, np.int64)
-        table = table_for(len(known[0]) + events)
-        count = number_rows(table, *known, *asked, codes, fresh)
+        most = len(known[0]) + events
+        first, second = np.empty((2, most), np.int64)
+        count = number_rows(table_for(most), *known, *asked, codes, fresh, first, second)
         keys, self.words = list(self.part.keys), known
         if count:
             new = fresh[:count]
@@ -221,7 +222,8 @@ class TakenKeys(Generic[Remembered]):
                 pa.concat_arrays([key, one_spelling(column).take(rows)])
                 for key, column in zip(keys, columns, strict=True)
             ]
-            self.words = both([known, chosen(asked, new)])
+            following = len(known[0]) + count
+            self.words = (frozen(first[:following]), frozen(second[:following]))
         return frozen(codes), keys, len(known[0]) + count
 
     def put(
@@ -297,4 +299,4 @@ def ready() -> None:
     directory.enter(words, words, numbers)
     current_entries(directory.table, *words, 0, numbers, np.empty(0, np.int64))
     codes, fresh = np.empty(0, np.int32), np.empty(0, np.int64)
-    number_rows(directory.table, *words, *words, codes, fresh)
+    number_rows(directory.table, *words, *words, codes, fresh, fresh, fresh)

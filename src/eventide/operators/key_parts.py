@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.kernels.compiled import Int32s, Int64s, frozen
-from eventide.kernels.grouping import count_keys, order_by_key, order_range
+from eventide.kernels.grouping import count_keys, order_behind, order_by_key, order_range
+from eventide.kernels.ordering import is_sorted
 from eventide.operators.columns import Numbered, encode_keys, encode_more
 
 SMALLEST_PART = 100_000
@@ -54,6 +55,21 @@ class KeyOrder:
         )
         return cls(frozen(order), frozen(offsets))
 
+    @classmethod
+    def behind(cls, kept: Int64s, codes: Int32s, count: int, threads: int = 1) -> tuple[Self, bool]:
+        """Put kept rows, by key, and those that follow in order of keys; whether they are already.
+
+        Key k has kept[k] of the first rows.
+        """
+        if len(row_parts(len(codes), threads)) > 1:
+            old = np.repeat(np.arange(len(kept), dtype=np.int32), kept)
+            by_key = cls.of(frozen(np.concatenate([old, codes])), count, threads)
+            return by_key, count == 1 or is_sorted(by_key.order, by_key.order)
+        rows = int(kept.sum()) + len(codes)
+        order, offsets = np.empty(rows, np.int64), np.zeros(count + 1, np.int64)
+        stays = order_behind(frozen(kept), codes, offsets, order)
+        return cls(frozen(order), frozen(offsets)), stays
+
     def part(self, first: int, last: int) -> Self:
         """Return the rows of the keys [first, last)."""
         low, high = self.offsets[first], self.offsets[last]
@@ -78,6 +94,8 @@ def row_parts(rows: int, threads: int) -> list[tuple[int, int]]:
     [(0, 150000), (150000, 300000)]
     """
     parts = max(1, min(threads, rows // SMALLEST_PART))
+    if parts == 1:
+        return [(0, rows)]
     return list(pairwise(np.linspace(0, rows, parts + 1).astype(int).tolist()))
 
 

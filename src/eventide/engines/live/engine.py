@@ -46,7 +46,7 @@ from eventide.errors import (
     listed,
 )
 from eventide.ingest.ordering import times
-from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.checking import require_instant
 from eventide.operators.columns import concat_batches
 from eventide.operators.dividing import Wanted
@@ -374,7 +374,7 @@ class LiveEngine(Stateful[LiveState]):
         leaving: list[pa.RecordBatch] = []
         feeds: list[FeedState] = []
         for held in state.feeds:
-            ready = int(np.searchsorted(times(held.waiting), clock_us))
+            ready = int(times(held.waiting).searchsorted(clock_us))
             leaving.append(held.waiting.slice(0, ready))
             feeds.append(held.holding(rest_of(held.waiting, ready)))
         operators, border_us = state.operators, state.past_us
@@ -421,13 +421,23 @@ class LiveEngine(Stateful[LiveState]):
 
     def by_leaf(self, rows: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
         """Return the events of each feed as those of each window."""
-        found: dict[int, pa.RecordBatch] = {}
-        for feed, events in zip(self.feeds, rows, strict=True):
-            for leaf in feed.leaves:
-                wanted = self.tree.leaves[leaf]
-                rows_within = within(events, wanted.scan.time_range)
-                found[leaf] = rows_within.select(wanted.schema.names)
-        return tuple(found[leaf] for leaf in range(len(self.tree.leaves)))
+        found = []
+        for feed, time_range, names in self.wanted:
+            events = rows[feed]
+            if time_range is not None:
+                events = within(events, time_range)
+            found.append(events.select(names))
+        return tuple(found)
+
+    @cached_property
+    def wanted(self) -> list[tuple[int, TimeRange | None, list[str]]]:
+        """The feed of each leaf, and the times, if not all, and columns that it wants of it."""
+        feed_of = {leaf: place for place, feed in enumerate(self.feeds) for leaf in feed.leaves}
+        ranges = [leaf.scan.time_range for leaf in self.tree.leaves]
+        return [
+            (feed_of[place], None if ranges[place] == ALL_TIME else ranges[place], names)
+            for place, names in enumerate(leaf.schema.names for leaf in self.tree.leaves)
+        ]
 
     def current(self, state: LiveState, last_us: int | None = None) -> pa.RecordBatch:
         """Return the answer as of the instant before the clock.

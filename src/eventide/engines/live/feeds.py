@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.errors import SchemaError
-from eventide.ingest.ordering import in_order, times
+from eventide.ingest.ordering import in_order, times, words_of
 from eventide.instants import ALL_TIME, START_OF_TIME_US, TimeRange
+from eventide.kernels.compiled import frozen
+from eventide.kernels.ordering import survey
 from eventide.operators.checking import require, require_ascending
 from eventide.operators.columns import concat_batches
 from eventide.operators.tree import OperatorTree
@@ -85,18 +87,36 @@ def accepted(
     late = arrived.slice(arrived.num_rows)
     if not len(ts):
         return held, late
-    newest_us = max(held.newest_us, int(ts.max()))
-    if ts.min() < clock_us:
+    oldest_us, arrived_us, ascends = survey(frozen(ts), frozen(words_of(arrived.column(SEQ))))
+    newest_us = max(held.newest_us, arrived_us)
+    if oldest_us < clock_us:
         on_time = pa.array(ts >= clock_us)
         late, arrived = arrived.filter(pc.invert(on_time)), arrived.filter(on_time)
-    waiting = in_order(concat_batches([held.waiting, arrived], held.waiting.schema))
+    waiting = concat_batches([held.waiting, arrived], held.waiting.schema)
+    if not ascends or (oldest_us <= held.newest_us and not follows(held.waiting, arrived)):
+        waiting = in_order(waiting)
     return FeedState(waiting, newest_us, held.advanced_us), late
+
+
+def follows(before: pa.RecordBatch, rows: pa.RecordBatch) -> bool:
+    """Whether the first one of some rows is behind the last one of others, by (ts, _seq)."""
+    if not (before.num_rows and rows.num_rows):
+        return True
+    last, first = (
+        (int(times(each)[place]), int(words_of(each.column(SEQ))[place]))
+        for each, place in ((before, -1), (rows, 0))
+    )
+    return last <= first
 
 
 def rest_of(rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Return the rows from a place on, without much memory of those before it."""
     rest = rows.slice(start)
-    if not start or rest.get_total_buffer_size() <= max(SPARE_BYTES, MOST_HELD * rest.nbytes):
+    if not start:
+        return rest
+    held = rest.get_total_buffer_size()
+    # The size of a part is slow to ask for.
+    if held <= SPARE_BYTES or held <= MOST_HELD * rest.nbytes:
         return rest
     return rest.take(pa.array(np.arange(rest.num_rows)))
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TEXT_SHOWN = 200
 """So many letters of a query's text are drawn."""
 
+FEW_ROWS = 1000
+"""So few rows may be kept for the sake of the newest ones of them."""
+
 NewestRows = tuple[LiveRows, ...]
 
 
@@ -37,6 +40,8 @@ class Display(Protocol):
 def with_newest(kept: NewestRows, rows: LiveRows) -> NewestRows:
     """Return the newest rows, without older ones than are shown."""
     more = len(rows) - SHOWN_ROWS
+    if 0 < more < FEW_ROWS:
+        return (LiveRows(rows.to_arrow().slice(more), rows.first_row + more),)
     if more > 0:
         # Copied: a part of a large table would keep all of it.
         last = to_arrow(np.arange(more, len(rows)))
