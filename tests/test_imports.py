@@ -77,7 +77,7 @@ def imported(folder: Path, text: str, call: str) -> set[str]:
     [
         (CONDITION, "sql", None, 279),
         (AVERAGE, "sql", "windows", 285),
-        (PATTERN, "sql", "patterns", 330),
+        (PATTERN, "sql", "patterns", 332),
         (SITUATIONS, "tpstream", "situations", 310),
         (STANDING, "sql", "standing", 398),
     ],

@@ -1,6 +1,8 @@
 """The searches for matches of row patterns.
 
 tables.py      the input of all: the automaton, rows by key, rules
+marks.py       comparisons of numbers as bits of each row
+remainder.py   where each key stands, and what remains of it
 scan.py        conditions on single rows only: two passes over the rows, notes.py and walk.py
 paths.py       values along the paths of such matches
 search.py      conditions on the match itself: room for the search, and its result

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Bools, call_lean, inline
+from eventide.kernels.compiled import Bools, inline, inline_lean
 from eventide.kernels.patterns.tables import Masks, Steps
 
 NEVER = np.int32(2**31 - 1)
@@ -74,7 +74,7 @@ def holds(mask: np.uint64, variable: int) -> bool:
     return bool((mask >> np.uint64(variable)) & np.uint64(1))
 
 
-@call_lean
+@inline_lean
 def note_bits(
     before: Predecessors,
     masks: Masks,
@@ -131,7 +131,7 @@ def note_bits(
         maybe[i - begin] = open_now
 
 
-@call_lean
+@inline_lean
 def note_ends(
     steps: Steps,
     masks: Masks,

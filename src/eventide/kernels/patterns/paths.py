@@ -8,7 +8,7 @@ order, and the elements of each backwards: then the next element is always known
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Bools, Int64s, kernel
+from eventide.kernels.compiled import Bools, Int64s, kernel, lean_kernel
 
 
 @kernel
@@ -72,27 +72,35 @@ def further_on(heads: Int64s, following: Int64s, firsts: Int64s, offset: int, ou
         out[match] = found
 
 
-@kernel
+@lean_kernel
 def in_runs(
-    bounds: Int64s, node: Int64s, chosen: Bools, is_first: Bools, offset: Int64s, out: Int64s
+    bounds: Int64s,
+    row: Int64s,
+    node: Int64s,
+    chosen: Bools,
+    is_first: Bools,
+    offset: Int64s,
+    rows: Int64s,
+    nodes: Int64s,
 ) -> None:
-    """out[q, m] = the element that question q asks for in match m, or -1; no path shares a tail.
+    """rows[q, m], nodes[q, m] = the element that question q asks for in match m, or -1.
 
-    `chosen[q]`, `is_first[q]` and `offset[q]` are the question: see `first_on`, `last_on`.
+    No path shares a tail. `chosen[q]`, `is_first[q]` and `offset[q]` are the question: see
+    `first_on`, `last_on`.
     """
     for question in range(len(offset)):
         for match in range(len(bounds) - 1):
             low, high = bounds[match], bounds[match + 1]
             left = offset[question]
-            found = -1
+            rows[question, match] = nodes[question, match] = -1
             for number in range(high - low):
                 element = low + number if is_first[question] else high - 1 - number
                 if chosen[question, node[element]]:
                     if left == 0:
-                        found = element
+                        rows[question, match] = row[element]
+                        nodes[question, match] = node[element]
                         break
                     left -= 1
-            out[question, match] = found
 
 
 @kernel

@@ -1,4 +1,7 @@
-"""What remains of each key after its matches: the rows from its first undecided start row on."""
+"""Where each key stands among its rows, and what remains of it after its matches.
+
+That is the rows from its first undecided start row on.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,28 @@ class RestRules(NamedTuple):
     keys: bool
     within_us: int
     watermark_us: int
+
+
+@lean_kernel
+def stand(
+    offsets: Int64s,
+    begin: Int64s,
+    seen: Int64s,
+    ahead: int,
+    ended: bool,
+    begins: Int64s,
+    knowns: Int64s,
+    seens: Int64s,
+) -> None:
+    """Write the places of `Partitions` for each key, whose own are counted from its first row.
+
+    Rows with fewer than `ahead` behind them cannot be tested yet, unless none will follow.
+    """
+    for k in range(len(begin)):
+        low, high = offsets[k], offsets[k + 1]
+        begins[k] = low + begin[k]
+        knowns[k] = high if ended else max(high - ahead, low)
+        seens[k] = low + seen[k]
 
 
 @lean_kernel

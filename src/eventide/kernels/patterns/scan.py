@@ -31,7 +31,20 @@ from eventide.kernels.patterns.tables import (
     Rules,
     Steps,
 )
-from eventide.kernels.patterns.walk import Paths, Walked, WalkRoom, walk_key
+from eventide.kernels.patterns.walk import (
+    FACTS,
+    HEAD,
+    NUMBER,
+    OWN,
+    START,
+    Paths,
+    Walked,
+    WalkRoom,
+    walk_key,
+)
+
+FEW_ROWS = 1 << 16
+"""So many rows need little room."""
 
 # Places in the progress of a scan.
 KEY_AT, NOTED, COUNT, ELEMENTS, STATUS, WHERE = range(6)
@@ -40,14 +53,17 @@ KEY_AT, NOTED, COUNT, ELEMENTS, STATUS, WHERE = range(6)
 class Scanned(NamedTuple):
     """Matches as paths that may share their tails.
 
-    A match of `key` is (start row, number, head, own): its path begins with element `head` (-1
-    for an empty match) and goes on with `next` until -1. The elements made for it lie between the
-    `own` of the match before it and its own. `undecided[k]` is the first start row of key k that
-    is not decided yet, `numbers[k]` counts its matches.
+    A match of `key` begins at row `start` and has a `number`. Its path begins with element `head`
+    (-1 for an empty match) and goes on with `next` until -1. The elements made for match m lie
+    between own[m] and own[m + 1]. `undecided[k]` is the first start row of key k that is not
+    decided yet, `numbers[k]` counts its matches.
     """
 
     key: Int64s
-    matches: Int64s
+    start: Int64s
+    number: Int64s
+    head: Int64s
+    own: Int64s
     row: Int64s
     node: Int64s
     next: Int64s
@@ -135,6 +151,20 @@ def _scan_on(
         progress[NOTED] = -1
 
 
+def room_for(partitions: Partitions, first: int, last: int, most: int) -> tuple[int, int]:
+    """Return the most places that a key has to be noted at, and how many rows may start a match.
+
+    Of few rows, fewer than `most`, it may be more: that costs less than to look at each key.
+    """
+    rows = int(partitions.offsets[last] - partitions.offsets[first])
+    if rows < min(FEW_ROWS, most):
+        return rows + 1, rows
+    begin = partitions.begin[first:last]
+    longest = int((partitions.known[first:last] - begin).max(initial=-1)) + 1
+    starts = int(np.maximum(partitions.offsets[first + 1 : last + 1] - begin, 0).sum())
+    return longest, starts
+
+
 def scan(
     steps: Steps,
     before: Predecessors,
@@ -149,10 +179,7 @@ def scan(
     After about `most_elements` the scan pauses at a start row; called again, it goes on there.
     """
     nodes = len(steps.first) - 1
-    keys = slice(*key_range)
-    begin = partitions.begin[keys]
-    longest = int((partitions.known[keys] - begin).max(initial=-1)) + 1
-    starts = int(np.maximum(partitions.offsets[1:][keys] - begin, 0).sum())
+    longest, starts = room_for(partitions, *key_range, most_elements)
     bitwise = rules.within_us < 0 and nodes <= MOST_BITS
     notes = Notes(
         np.empty(longest if bitwise else 0, np.uint64),
@@ -168,9 +195,11 @@ def scan(
         size = max(most_elements, longest)
     paths = Paths(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
     made = np.empty(longest * nodes if shares else 0, np.int64)
+    matches = np.empty((FACTS, starts + 1), np.int64)
+    matches[OWN, 0] = 0
     room = ScanRoom(
         notes,
-        WalkRoom(np.empty((starts, 4), np.int64), paths, made),
+        WalkRoom(matches, paths, made),
         np.empty(starts, np.int64),
         np.array(partitions.begin),
         np.array(partitions.numbers),
@@ -181,7 +210,10 @@ def scan(
     count, elements = int(room.progress[COUNT]), int(room.progress[ELEMENTS])
     return Scanned(
         room.key[:count],
-        room.walk.matches[:count],
+        matches[START, :count],
+        matches[NUMBER, :count],
+        matches[HEAD, :count],
+        matches[OWN, : count + 1],
         paths.row[:elements],
         paths.node[:elements],
         paths.next[:elements],

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, call_lean, inline
+from eventide.kernels.compiled import Int64s, inline, inline_lean
 from eventide.kernels.patterns.notes import KeyPlace, Notes, holds, may_start
 from eventide.kernels.patterns.tables import (
     NEXT_ROW,
@@ -25,6 +25,9 @@ from eventide.kernels.patterns.tables import (
 NO_MATCH, UNDECIDED, WALKING = -1, -2, -3
 """Instead of the end of a match: there is none, only later rows can tell, and it goes on."""
 NOWHERE = -1
+# What is known of a match; OWN has one place more, the first of which is zero.
+START, NUMBER, HEAD, OWN = range(4)
+FACTS = 4
 
 
 class Paths(NamedTuple):
@@ -38,8 +41,8 @@ class Paths(NamedTuple):
 class WalkRoom(NamedTuple):
     """The output of a walk: matches, their paths, and elements of paths by note.
 
-    A match is (start row, number, head, own), as in `Scanned`. `made` is empty unless matches at
-    neighbouring rows share their paths.
+    Matches are arrays of start rows, numbers, heads and own, as in `Scanned`. `made` is empty
+    unless matches at neighbouring rows share their paths.
     """
 
     matches: Int64s
@@ -168,7 +171,7 @@ def skip_target(steps: Steps, paths: Paths, rules: Rules, first: int, elements: 
     return found
 
 
-@call_lean
+@inline_lean
 def walk_key(
     steps: Steps, rows: Rows, place: KeyPlace, rules: Rules, notes: Notes, room: WalkRoom,
     so_far: Walked, budget: int,
@@ -211,10 +214,10 @@ def walk_key(
         if elements > first:
             paths.next[elements - 1] = joined
         number += 1
-        matches[count, 0] = at
-        matches[count, 1] = number
-        matches[count, 2] = first if elements > first else joined
-        matches[count, 3] = elements
+        matches[START, count] = at
+        matches[NUMBER, count] = number
+        matches[HEAD, count] = first if elements > first else joined
+        matches[OWN, count + 1] = elements
         count += 1
         if rules.skip_to == PAST_LAST:
             at = max(end, at + 1)

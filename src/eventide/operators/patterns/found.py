@@ -41,14 +41,13 @@ def predecessors_of(automaton: PatternAutomaton) -> Predecessors:
 
 def scanned_matches(scanned: Scanned, *, shares: bool) -> MatchChains:
     """Return the matches that the two passes found."""
-    matches = scanned.matches
     return MatchChains(
         scanned.key,
-        matches[:, 0],
-        matches[:, 1],
-        np.zeros(len(matches), np.bool_),
-        np.ascontiguousarray(matches[:, 2]),
-        frozen(np.concatenate([[0], matches[:, 3]])),
+        scanned.start,
+        scanned.number,
+        np.zeros(len(scanned.key), np.bool_),
+        scanned.head,
+        frozen(scanned.own),
         scanned.row,
         frozen(scanned.node),
         frozen(scanned.next),

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
 from eventide.arrays import to_arrow, to_numpy
-from eventide.kernels.compiled import Bools, Int64s, Numbers
-from eventide.kernels.ordering import ranges
+from eventide.kernels.compiled import Bools, Int64s, Numbers, frozen
+from eventide.kernels.ordering import gather, ranges
 from eventide.operators.columns import short_texts
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.plan.expressions import (
@@ -126,10 +126,10 @@ class RowsByKey:
     def value_at(self, places: Int64s, name: str) -> pa.Array:
         """Return a column at places in key order, null where a place is -1."""
         column = self.rows.column(name)
-        if len(places) and places.min() >= 0:
-            plain = self.plain(name)
-            if plain is not None:
-                found = plain[places if self.in_key_order else self.order[places]]
+        if column.type in PLAIN_TYPES and not column.null_count and len(column):
+            words = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
+            found = np.empty(len(places), np.int64)
+            if gather(frozen(words), frozen(self.order), frozen(places), found):
                 return to_arrow(found).view(column.type)
         return self.at(places, [name]).column(0)
 
@@ -213,7 +213,7 @@ class Operand:
 class Comparison:
     """A comparison such as `a < PREV(b)`, for which NumPy is enough if the numbers are plain."""
 
-    compare: Callable[[Numbers | float, Numbers | float], Bools]
+    symbol: str
     left: Operand
     right: Operand
 
@@ -222,14 +222,14 @@ class Comparison:
         left, right = self.left.numbers(by_key), self.right.numbers(by_key)
         if left is None or right is None:
             return None
-        found = np.asarray(self.compare(left, right))
+        found = np.asarray(COMPARE[self.symbol](left, right))
         for operand in (self.left, self.right):
             if operand.shift:
                 found[by_key.beyond(operand.shift)] = False
         return found
 
 
-COMPARE = {
+COMPARE: Mapping[str, Callable[[Numbers | float, Numbers | float], Bools]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -245,7 +245,7 @@ def comparison_of(condition: Expression) -> Comparison | None:
         case Call(function=name, arguments=(left, right)) if name in COMPARE:
             one, other = operand_of(left), operand_of(right)
             if one is not None and other is not None and (one.name or other.name):
-                return Comparison(COMPARE[name], one, other)
+                return Comparison(name, one, other)
     return None
 
 

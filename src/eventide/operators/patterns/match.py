@@ -8,7 +8,7 @@ Results do not depend on how rows are divided into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 
@@ -18,11 +18,11 @@ import pyarrow as pa
 from eventide.arrays import no_rows
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.kernels.ordering import is_sorted, ranges
+from eventide.kernels.ordering import ranges
 from eventide.kernels.patterns.code import Tables
 from eventide.kernels.patterns.ground import Automaton
 from eventide.kernels.patterns.notes import Predecessors
-from eventide.kernels.patterns.remainder import RestRules
+from eventide.kernels.patterns.remainder import RestRules, stand
 from eventide.kernels.patterns.scan import scan
 from eventide.kernels.patterns.search import search, searchable
 from eventide.kernels.patterns.tables import (
@@ -59,6 +59,7 @@ from eventide.operators.patterns.measures import MatchChains, Measure, Naming
 from eventide.operators.patterns.outcome import check_outcome
 from eventide.operators.patterns.remainder import due_times, remainder
 from eventide.operators.patterns.report import Report
+from eventide.operators.patterns.row_tests import RowTests
 from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of, with_new_keys
 from eventide.operators.patterns.written_state import WrittenForm, read_state, write_state
 from eventide.operators.stateful import Stateful
@@ -134,6 +135,11 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return tuple(
             None if each is None else LocalCondition.of(each) for each in self.conditions.local
         )
+
+    @cached_property
+    def row_tests(self) -> RowTests | None:
+        """The conditions on single rows, if they only compare numbers."""
+        return RowTests.of(self.local, self.source_schema)
 
     @cached_property
     def report(self) -> Report:
@@ -242,17 +248,22 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         # No start row of other keys has run out of time since they were looked at.
         by_key, grown = self.together(taken.part, rows, taken.numbered(self.threads))
         rules = self.rules(state.watermark_us, until_us)
-        parts = list(self.parts(by_key, grown))
+        cut = key_parts(by_key.offsets, self.threads)
+        if len(cut) == 1:
+            after, stayed, results = self.step_part(by_key, grown, rules)
+            return taken.put(after, until_us, stayed), self.one_batch(results)
 
         def run(part: tuple[RowsByKey, MatchState]) -> StepPart:
             return self.step_part(*part, rules)
 
-        done = in_threads(run, parts, self.threads)
-        results = [batch for _, _, found in done for batch in found]
-        found_rows = concat_batches(results, self.output_schema) if results else self.no_results
+        done = in_threads(run, self.parts(by_key, grown, cut), self.threads)
         after = joined([after for after, _, _ in done], self.source_schema)
-        stayed = done[0][1] if len(done) == 1 else None
-        return taken.put(after, until_us, stayed), found_rows
+        found_rows = self.one_batch([batch for _, _, found in done for batch in found])
+        return taken.put(after, until_us), found_rows
+
+    def one_batch(self, results: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return all results as one batch."""
+        return concat_batches(results, self.output_schema) if results else self.no_results
 
     def reached(self, state: KeyLayers[MatchState], until_us: int) -> int:
         """Return the instant before which no match will end that is still to be reported.
@@ -293,12 +304,10 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
                 yield self.report.rows_from(by_key, excerpts.keys, found, matched, decided)
             parts = moved
 
-    def parts(self, by_key: RowsByKey, state: MatchState) -> Iterator[tuple[RowsByKey, MatchState]]:
-        """Yield ranges of keys with their rows, several if threads can share the work."""
-        cut = key_parts(by_key.offsets, self.threads)
-        if len(cut) == 1:
-            yield by_key, state
-            return
+    def parts(
+        self, by_key: RowsByKey, state: MatchState, cut: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[RowsByKey, MatchState]]:
+        """Yield ranges of keys with their rows."""
         if not by_key.in_key_order:
             by_key = replace(by_key, marks=self.marks(by_key.rows))
         for first, last in cut:
@@ -329,37 +338,27 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     def partitions(self, by_key: RowsByKey, state: MatchState, watermark_us: int) -> Partitions:
         """Return where each key stands."""
-        low, high = by_key.offsets[:-1], by_key.offsets[1:]
+        begin, known, seen = np.empty((3, len(state.begin)), np.int64)
+        offsets = frozen(by_key.offsets)
         ended = watermark_us == END_OF_TIME_US
-        begin = low + state.begin
-        return Partitions(
-            frozen(by_key.offsets),
-            frozen(begin),
-            frozen(high if ended else np.maximum(high - self.reach_ahead, low)),
-            frozen(state.whole),
-            frozen(low + state.seen),
-            frozen(state.numbers),
-        )
+        standing = (frozen(state.begin), frozen(state.seen))
+        stand(offsets, *standing, self.reach_ahead, ended, begin, known, seen)
+        marks = (frozen(state.whole), frozen(seen), frozen(state.numbers))
+        return Partitions(offsets, frozen(begin), frozen(known), *marks)
 
     def together(
         self, state: MatchState, rows: pa.RecordBatch, numbered: Numbered
     ) -> tuple[RowsByKey, MatchState]:
         """Return the kept and the new rows by key, and the state including new keys."""
-        old = len(state.kept)
         codes, keys, count = numbered
-        all_codes = codes
-        if state.rows.num_rows:
-            kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
-            all_codes = np.concatenate([kept_codes, codes])
-        by_key = KeyOrder.of(frozen(all_codes), count, self.threads)
-        order, offsets = by_key.order, by_key.offsets
-        grown = state if count == old else with_new_keys(state, tuple(keys))
+        ordered, in_order = KeyOrder.behind(state.kept, codes, count, self.threads)
+        grown = state if count == len(state.kept) else with_new_keys(state, tuple(keys))
         if self.shows_unmatched:
             fresh_rows = np.zeros(rows.num_rows, np.bool_)
-            grown = replace(grown, matched=np.concatenate([state.matched, fresh_rows])[order])
+            marked = np.concatenate([state.matched, fresh_rows])[ordered.order]
+            grown = replace(grown, matched=marked)
         everything = concat_batches([state.rows, rows], self.source_schema)
-        in_order = count == 1 or is_sorted(order, order)
-        return RowsByKey(everything, order, offsets, in_order), grown
+        return RowsByKey(everything, ordered.order, ordered.offsets, in_order), grown
 
     @cached_property
     def fixed_rules(self) -> Rules:
@@ -387,7 +386,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         self, by_key: RowsByKey, parts: Partitions, rules: Rules, hidden: Int64s | None = None
     ) -> Iterator[tuple[MatchChains, Partitions]]:
         """Yield matches, and where each key stands after them. No match has a hidden row."""
-        masks = masks_of(self.local, by_key)
+        masks = self.masks_of(by_key)
         if hidden is not None:
             masks[hidden] = 0
         timeless = self.is_local and self.node.within_us is None
@@ -402,6 +401,12 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
                 matches, parts, status, where = self.searched(tables, rows, parts, rules)
             check_outcome(self.node, status, where, by_key)
             yield matches, parts
+
+    def masks_of(self, by_key: RowsByKey) -> Masks:
+        """Return, for each row in key order, which conditions on single rows hold."""
+        tests = None if by_key.marks is not None else self.row_tests
+        masks = None if tests is None else tests.masks_of(by_key)
+        return masks_of(self.local, by_key) if masks is None else masks
 
     def tables(self, by_key: RowsByKey) -> Tables:
         """Return the values that conditions read at rows of a match."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -190,6 +191,8 @@ class Naming:
         return names.take(pa.array(codes, mask=codes < 0))
 
 
+Values = TypeVar("Values", Int64s, Bools)
+
 Target = tuple[Int64s, Int64s]
 """For each item a row and the node behind it, -1 where there is none."""
 
@@ -251,7 +254,7 @@ class Measures(ABC):
         """Return the values of a leaf."""
         match leaf:
             case MatchNumber():
-                numbers = self.matches.number[self.match_of]
+                numbers = self.of_items(self.matches.number)
                 return pa.array(numbers, pa.int64(), mask=numbers == 0)
             case At():
                 return self.value_at(leaf)
@@ -263,6 +266,10 @@ class Measures(ABC):
     def match_of(self) -> Int64s:
         """The match of each item."""
 
+    def of_items(self, values: Values) -> Values:
+        """Return the value of the match of each item."""
+        return values[self.match_of]
+
     def target(self, leaf: At) -> Target:
         """Return the place that a leaf reads before PREV and NEXT; leaves may share it."""
         place = place_of(leaf)
@@ -272,7 +279,7 @@ class Measures(ABC):
 
     def started(self) -> Target:
         """Return the row at which the match of each item begins; no node stands behind it."""
-        rows = self.matches.start[self.match_of]
+        rows = self.of_items(self.matches.start)
         return rows, np.full(len(rows), -1, np.int64)
 
     @abstractmethod
@@ -291,7 +298,7 @@ class Measures(ABC):
         """Return the values of an expression at the rows that a leaf reads."""
         rows, nodes = self.target(leaf)
         if leaf.shift:
-            key = self.matches.key[self.match_of]
+            key = self.of_items(self.matches.key)
             low, high = self.by_key.offsets[key], self.by_key.offsets[key + 1]
             moved = rows + leaf.shift
             rows = np.where((rows >= 0) & (moved >= low) & (moved < high), moved, -1)

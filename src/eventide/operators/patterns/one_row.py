@@ -18,6 +18,7 @@ from eventide.operators.patterns.measures import (
     Naming,
     Place,
     Target,
+    Values,
     at_heads,
     nodes_at,
     place_of,
@@ -68,6 +69,10 @@ class OneRow(Measures):
         """The match of each item."""
         return np.arange(self.matches.count)
 
+    def of_items(self, values: Values) -> Values:
+        """Return the value of the match of each item."""
+        return values
+
     def columns(self, measures: Sequence[Measure]) -> dict[str, pa.Array]:
         """Return the values of measures for every item."""
         if self.asked is not None and self.asked.places:
@@ -80,10 +85,11 @@ class OneRow(Measures):
         # Paths that share tails, or of which some matches are left out, are not runs.
         if matches.shares or len(matches.bounds) != matches.count + 1:
             return
-        elements = np.empty((len(asked.places), matches.count), np.int64)
-        in_runs(matches.bounds, matches.node, asked.chosen, asked.first, asked.offset, elements)
-        for place, found in zip(asked.places, elements, strict=True):
-            self.targets[place] = self.rows_and_nodes(found)
+        rows, nodes = np.empty((2, len(asked.places), matches.count), np.int64)
+        questions = (asked.chosen, asked.first, asked.offset)
+        in_runs(matches.bounds, frozen(matches.row), matches.node, *questions, rows, nodes)
+        for number, place in enumerate(asked.places):
+            self.targets[place] = rows[number], nodes[number]
 
     def rows_and_nodes(self, elements: Int64s) -> Target:
         """Return the rows and nodes of elements, -1 where there is none."""

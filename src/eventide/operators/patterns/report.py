@@ -99,8 +99,8 @@ class Report:
         matches = measures.matches
         arrays = measures.columns(self.measures)
         if self.node.timeout_rows:
-            arrays[TIMED_OUT] = pa.array(matches.timed_out[measures.match_of])
-        of_key = to_arrow(matches.key[measures.match_of])
+            arrays[TIMED_OUT] = pa.array(measures.of_items(matches.timed_out))
+        of_key = to_arrow(measures.of_items(matches.key))
         for place, key in enumerate(self.node.keys):
             arrays[key.name] = keys[place].take(of_key)
         if rows is not None:

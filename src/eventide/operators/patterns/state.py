@@ -118,8 +118,9 @@ def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchS
 def with_new_keys(state: MatchState, keys: tuple[pa.Array, ...]) -> MatchState:
     """Return the state with more keys behind its own, which have nothing yet."""
     old, count = len(state.begin), len(keys[0]) if keys else 1
-    begin, seen, numbers = np.zeros((3, count), np.int64)
-    begin[:old], seen[:old], numbers[:old] = state.begin, state.seen, state.numbers
+    facts = np.zeros((3, count), np.int64)
+    facts[0, :old], facts[1, :old], facts[2, :old] = state.begin, state.seen, state.numbers
+    begin, seen, numbers = facts
     whole = np.ones(count, np.bool_)
     whole[:old] = state.whole
     return replace(state, keys=keys, begin=begin, seen=seen, numbers=numbers, whole=whole)
