@@ -14,7 +14,7 @@ import pyarrow as pa
 from eventide.instants import END_OF_TIME_US
 from eventide.operators.align_rows import AlignRows
 from eventide.operators.columns import results_that_fit
-from eventide.operators.dividing import Wanted
+from eventide.operators.dividing import Wanted, has_query
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, Stateless
 from eventide.operators.operator import Edge, Operator, Size
@@ -268,11 +268,25 @@ class OperatorTree(Stateful[States]):
         return self.answer.current(state[-1], sooner_us)
 
     def of_keys(self, state: States, wanted: Wanted) -> States:
-        """Return the states of the keys of some queries."""
+        """Return the states of the keys of some queries; what is the same for all is copied."""
+        common = self.common
         return tuple(
-            placed.operator.of_keys(each, wanted)
-            for placed, each in zip(self.placed, state, strict=True)
+            placed.operator.read(placed.operator.write(each))
+            if number in common
+            else placed.operator.of_keys(each, wanted)
+            for number, (placed, each) in enumerate(zip(self.placed, state, strict=True))
         )
+
+    @cached_property
+    def common(self) -> frozenset[int]:
+        """The operators over leaves without numbers of queries, where other leaves have them."""
+        numbered = [any(map(has_query, leaf.schema.names)) for leaf in self.leaves]
+        if not any(numbered):
+            return frozenset()
+        for placed in self.placed:
+            numbered.append(any(numbered[each] for each in placed.inputs))
+        count = len(self.leaves)
+        return frozenset(place for place, own in enumerate(numbered[count:]) if not own)
 
     def united(self, state: States, other: States) -> States:
         """Return the states of the keys of both."""

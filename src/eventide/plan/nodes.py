@@ -29,6 +29,7 @@ from eventide.plan.tree import (
     Timed,
     below_items,
     changed_items,
+    named_columns,
 )
 from eventide.schema import INT64, SEQ, START_TS, TIMESTAMP, TS, DataType, Schema
 
@@ -138,6 +139,10 @@ class Filter(OverOne):
         """Return the key: rows pass."""
         return (key,)
 
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Filter:  # noqa: ARG002 - rows pass
+        """Return the node: each row is looked at by itself."""
+        return self
+
     def timed(self) -> Timed:
         """Return the rows with the times of those below."""
         below = self.source.timed()
@@ -211,6 +216,10 @@ class Project(OverOne):
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the key over the columns that its items are computed from."""
         return below_items(key, self.items)
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Project:
+        """Return the node with items for the key and what is carried."""
+        return replace(self, items=(*self.items, *named_columns({keys[0]: INT64, **carried})))
 
     def timed(self) -> Timed:
         """Return the node with items for times and order; named times are those of the query."""
@@ -289,6 +298,10 @@ class DerivedStream(OverOne):
     def keys_below(self, key: Expression) -> Keys:
         """Return the key: rows pass."""
         return (key,)
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> DerivedStream:  # noqa: ARG002 - rows pass
+        """Return the node: rows of a key stay in their order, whatever is between them."""
+        return self
 
     @property
     def line(self) -> str:

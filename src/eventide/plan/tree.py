@@ -20,7 +20,7 @@ from eventide.plan.expressions import (
     substituted,
 )
 from eventide.plan.standing.edges import FOREVER, Circumstances, Edge, UpdatePattern
-from eventide.schema import TS, DataType, Schema
+from eventide.schema import INT64, TS, DataType, Schema
 
 if TYPE_CHECKING:
     from eventide.plan.standing.nodes import Standing
@@ -73,6 +73,8 @@ class Plan(ABC):
     """Whether all columns of the children count: rows that differ in any are different rows."""
     keeps_rows: ClassVar[bool] = False
     """Whether rows of the children wait in its state, so that each column takes memory."""
+    beside: ClassVar[bool] = False
+    """Whether columns of all children stand side by side in the output, under their own names."""
     in_chain: ClassVar[bool] = True
     """Whether its operator is one of a chain over a scan, if there is one scan below it."""
 
@@ -246,6 +248,15 @@ class Plan(ABC):
         """The children that explain shows, each with its label if it has one."""
         return tuple(("", child) for child in self.children)
 
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan | None:  # noqa: ARG002
+        """Return the node with one more key: `keys` is the name of an integer column of each child.
+
+        Of children beside the first, the name is empty if their rows are the same for all keys.
+        `carried` are further columns of the first child, constant for each value of the key: they
+        are columns of the output, too. None if rows of different keys would meet in the node.
+        """
+        return None
+
     def check(self) -> None:  # noqa: B027 - most kinds have none
         """Raise `PlanError` if the node breaks a rule of its own kind."""
 
@@ -307,6 +318,11 @@ class OverKeys(OverOne):
         """Return the expressions of the keys."""
         return below_items(key, self.keys)
 
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan:
+        """Return the node with more keys: only keys are columns of the output."""
+        more = {keys[0]: INT64, **carried}
+        return replaced(self, keys=(*self.keys, *named_columns(more)))
+
 
 class OverTwo(Plan):
     """A node with a left and a right source."""
@@ -361,6 +377,11 @@ def columns_named(plan: Plan, *names: str) -> tuple[Column, ...]:
     """Return columns of a plan's rows."""
     row = plan.row
     return tuple(Column(name, row[name]) for name in names)
+
+
+def named_columns(row: Row) -> tuple[Named, ...]:
+    """Return columns as they are, under their own names."""
+    return tuple(Named(name, Column(name, kind)) for name, kind in row.items())
 
 
 def below_items(key: Expression, items: Iterable[Named]) -> Keys | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from eventide.api.builder import Query
     from eventide.api.live.delivery import Delivery
     from eventide.api.live.kept.listed import KeptQuery
-    from eventide.api.live.options import LiveKeywords, SubscribeKeywords
+    from eventide.api.live.options import LiveKeywords, ManyKeywords, SubscribeKeywords
     from eventide.api.live.pulled import Pull
     from eventide.api.live.receiver import Receive
+    from eventide.api.live.shared.asked import Texts
+    from eventide.api.live.shared.live_set import LiveSet
     from eventide.api.live.shown.metrics import Value
     from eventide.api.live.subscription import Subscription
     from eventide.api.live_side import LiveSide
@@ -118,6 +120,33 @@ class LiveCalls(ABC):
         asked = ReceivedOptions(**options)
         return self.live_side.queries.subscribe(str(query), on_result, params, asked)
 
+    def subscribe_many(
+        self,
+        queries: Texts,
+        parameters: Any = None,  # noqa: ANN401 - any kind of table
+        on_result: Receive | Pull | None = None,
+        **options: Unpack[ManyKeywords],
+    ) -> LiveSet:
+        """Run many queries live, with one receiver for the rows of all.
+
+        `queries` are texts in any language that `subscribe` takes: a list, a dict of names and
+        texts, or one text with `$name` in it and `parameters`, a table with a row for each query.
+        Queries that differ only in constants run as one, so that an event costs what the queries
+        cost that it matters to, however many there are. Each answers as if it ran alone from when
+        it was added.
+
+        Rows have a first column `query`: its name, or its number in the order of adding. Queries
+        come and go while events flow: `add` and `drop` of the set that is returned. A query that
+        meets a value without an answer leaves the set, and `failures` says why.
+
+        The options are those of `subscribe` that are not about a single query.
+        """
+        from eventide.api.live.options import ReceivedOptions
+        from eventide.api.live.shared.asked import asked
+
+        chosen = ReceivedOptions(**options)
+        return self.live_side.queries.subscribe_many(asked(queries, parameters), on_result, chosen)
+
     def live(
         self, query: Query, *, params: Parameters = None, **options: Unpack[LiveKeywords]
     ) -> Subscription:
@@ -143,6 +172,19 @@ class LiveCalls(ABC):
         One that has failed is listed until it is cancelled.
         """
         return () if self.side is None else tuple(self.side.delivery.listed())
+
+    def explain_all(self) -> str:
+        """Return how the live queries of this process run together, as text.
+
+        It draws what they share: the streams, the index of conditions above each, the templates
+        with the rules that made them, how many queries stand on each, and what each part has done,
+        takes and keeps.
+        """
+        if self.side is None:
+            return "no live queries"
+        from eventide.api.live.shared.explained import explain_all
+
+        return explain_all(self.side.delivery)
 
     def metrics(self) -> dict[str, list[dict[str, Value]]]:
         """Return the numbers of all live queries of this process: {"queries": [...]}."""

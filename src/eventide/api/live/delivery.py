@@ -76,6 +76,7 @@ class Delivery(LiveGroups):
                 again |= not self.caught_up(group)
         for group in self.durable:
             group.save_if_old()
+        self.rejoin()
         self.hear()
         found = before != [group.position for group in self.groups]
         return Looked(found, 0.0 if again else None)

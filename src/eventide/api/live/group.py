@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.api.live.numbered import read_numbered
 from eventide.api.live.query import LiveQuery
 from eventide.api.live.running import EmittedRows, RunningStream
-from eventide.api.live.subscription import Subscription
+from eventide.api.live.shared.shared_live import SharedLive
 from eventide.api.result import Result
 from eventide.api.stream import with_seq_from
 from eventide.errors import EventideError
@@ -64,7 +64,7 @@ class Group:
     @property
     def held(self) -> bool:
         """Whether a query takes no events now."""
-        return any(isinstance(query, Subscription) and query.held for query in self.queries)
+        return any(query.held for query in self.queries)
 
     def take(self, stored: StoredStream, events: pa.RecordBatch, first_seq: int) -> bool:
         """Take events that have been appended, numbered from `first_seq` on.
@@ -327,6 +327,7 @@ class Group:
                     and id(query) not in needed
                     and not query.wanted
                 )
+                unread |= isinstance(query, SharedLive) and not len(query)
                 if not (query.finished or unread):
                     needed.update(id(source) for source in query.sources.values())
                     kept.append(query)

@@ -8,7 +8,7 @@ durable query has a group of its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import count
 from threading import Lock, RLock
@@ -17,6 +17,8 @@ from eventide.api.live.durable import DurableGroup
 from eventide.api.live.group import LARGE_GAP, Group
 from eventide.api.live.query import LiveQuery
 from eventide.api.live.running import EmittedRows, RunningStream
+from eventide.api.live.shared.shared_live import SharedLive
+from eventide.api.live.shared.shared_query import SharedQuery
 from eventide.api.live.subscription import Subscription
 from eventide.errors import StateError
 from eventide.plan.named import NamedQuery
@@ -56,6 +58,9 @@ class LiveGroups:
     def subscriptions(self) -> list[Subscription]:
         """Return the live queries that run for someone, oldest first."""
         found = [each for each in self.queries if isinstance(each, Subscription)]
+        for query in self.queries:
+            if isinstance(query, SharedLive):
+                found += query.members.copy().values()
         return sorted(found, key=lambda each: each.id)
 
     def listed(self) -> list[Subscription]:
@@ -94,6 +99,27 @@ class LiveGroups:
             else:
                 self.merge(group)
 
+    def begin_more(
+        self, query: LiveQuery, streams: Iterable[str], begin: Callable[[], None]
+    ) -> None:
+        """Let a query go on with more in it, and perhaps more streams, from what is stored on."""
+        with self.changing:
+            self.check_open()
+            group = self.group_of(query)
+            if group is None:
+                message = "the query is over"
+                raise StateError(message, hint="subscribe again")
+            with group.stepping:
+                seen = self.store.snapshots(set(streams))
+                ends = {name: each.view.next_seq for name, each in seen.items()}
+                for name, end in ends.items():
+                    group.position.setdefault(name, end)
+                    group.stored.setdefault(name, stream_of(seen[name]))
+                group.catch_up_all(ends)
+                with query.stepping:
+                    begin()
+                group.queries = list(group.queries)
+
     def add_durable(self, group: DurableGroup) -> None:
         """Add a durable query."""
         with self.changing:
@@ -131,6 +157,11 @@ class LiveGroups:
         if not self.together.held:
             return
         with self.changing, self.together.stepping:
+            for shared in self.together.queries:
+                if isinstance(shared, SharedLive):
+                    for member in list(shared.held_members.values()):
+                        self.part(member)
+                    shared.held_members.clear()
             for query in self.together.queries:
                 if isinstance(query, Subscription) and query.held and not query.finished:
                     self.behind.append(self.apart(query))
@@ -182,11 +213,47 @@ class LiveGroups:
 
     def group_of(self, query: LiveQuery) -> Group | None:
         """Return the group that a query is in."""
+        wanted: LiveQuery = query
+        if isinstance(query, SharedQuery) and query.shares:
+            wanted = query.shared
         with self.changing:
             for group in self.groups:
-                if any(each is query for each in group.queries):
+                if any(each is wanted for each in group.queries):
                     return group
         return None
+
+    def shared_live(self, lateness_us: int, max_lag_us: int | None) -> SharedLive | None:
+        """Return the queries that run as one with some options, if there are any."""
+        for query in self.together.queries:
+            if isinstance(query, SharedLive) and not query.finished:
+                many = query.many
+                if (many.lateness_us, many.max_lag_us) == (lateness_us, max_lag_us):
+                    return query
+        return None
+
+    def part(self, query: SharedQuery) -> None:
+        """Let a query that shares go on by itself, beside the others."""
+        with self.changing, self.together.stepping:
+            if query.shares:
+                query.engine, query.state = query.shared.part(query)
+                query.watermark_us = query.state.clock_us
+                self.together.queries = [*self.together.queries, query]
+
+    def rejoin(self) -> None:
+        """Let queries that keep up again share, if they are as far as the others."""
+        apart = [each for each in self.together.queries if isinstance(each, SharedQuery)]
+        if not apart:
+            return
+        with self.changing, self.together.stepping:
+            joined = {
+                id(query)
+                for query in apart
+                if not (query.held or query.finished or query.stays_apart)
+                and query.shared.join(query)
+            }
+            if joined:
+                left = [each for each in self.together.queries if id(each) not in joined]
+                self.together.queries = left
 
     def forget(self, query: LiveQuery) -> None:
         """Let a query that is finished go, and the derived streams that only it read."""

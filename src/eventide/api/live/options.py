@@ -43,6 +43,19 @@ class SubscribeKeywords(LiveKeywords, total=False):
     retry_after: Duration
 
 
+class ManyKeywords(TypedDict, total=False):
+    """The options of `Database.subscribe_many`: those that are not about a single query."""
+
+    lateness: Duration
+    max_lag: Duration | None
+    idle: Duration | None
+    clock: Clock | None
+    queue_rows: int
+    full: Full
+    retries: int
+    retry_after: Duration
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveOptions:
     """How a query runs live; `Database.subscribe` says what each option means."""
@@ -87,6 +100,12 @@ class LiveOptions:
         """How much the query may remember, in bytes."""
         most = self.max_state_bytes
         return None if most is None else size_bytes(most, "max_state_bytes")
+
+    @property
+    def may_share(self) -> bool:
+        """Whether the query may run as one with others: nothing is asked that is only its own."""
+        own = (self.from_history, self.max_state_bytes, self.idle, self.name)
+        return not any(own) and self.late == "watermark"
 
     @property
     def wall_clock(self) -> Clock:

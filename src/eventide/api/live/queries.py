@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -19,11 +20,17 @@ from eventide.api.live.options import LiveOptions
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive, receiver_of
 from eventide.api.live.running import RunningStream
+from eventide.api.live.shared.asked import AskedQueries
+from eventide.api.live.shared.live_set import LiveSet
+from eventide.api.live.shared.sets import SetPlanner
+from eventide.api.live.shared.shared_live import SHARED_FROM, SharedLive
+from eventide.api.live.shared.shared_query import SharedQuery
 from eventide.api.live.subscription import Subscription
 from eventide.api.named import NamedQueries, reached_names
 from eventide.api.published import publish
 from eventide.api.stream import instant
 from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.standing.choice import best_plan
 from eventide.engines.standing.resume import resumed
 from eventide.errors import SchemaError, StateError, StoreError
@@ -36,6 +43,8 @@ from eventide.lang.sql.statement import Statement, read_statement
 from eventide.plan.events.written import refuse_written
 from eventide.plan.named import NamedQuery
 from eventide.plan.nodes import stored_streams
+from eventide.plan.sharing.portion import portions_of
+from eventide.plan.sharing.template import TemplateQuery, member_of
 from eventide.plan.tree import Plan
 from eventide.sinks.contract import Sink
 from eventide.store import Store
@@ -44,6 +53,8 @@ from eventide.store.store import STREAM_NAME
 log = logging.getLogger("eventide.live")
 
 AnyReceiver = Receive | Sink | Pull
+MOST_TEMPLATES = 10_000
+"""So many templates are counted; those that were met least are forgotten."""
 Started = TypeVar("Started", Subscription, RunningStream)
 
 
@@ -57,6 +68,8 @@ class LiveQueries:
         self.named = named
         self.delivery = delivery
         self.letters = letters
+        self.templates: Counter[Hashable] = Counter()
+        """How many queries of each template have begun, with the options that shared ones have."""
         self.starting = RLock()
         """Held while a live query starts, so that what it shares with others starts once."""
 
@@ -84,6 +97,10 @@ class LiveQueries:
             try:
                 with NamedTexts.of(text, self.named.inlined()).pointing():
                     refuse_written(plan)
+                member = member_of(plan) if options.may_share and not shared else None
+                if member is not None and self.is_met_often(member, options):
+                    return self.sharing(text, member, receiver, options)
+                with NamedTexts.of(text, self.named.inlined()).pointing():
                     engine = LiveEngine.of(
                         best_plan(
                             plan, self.store.snapshots(stored_streams(plan).difference(shared))
@@ -112,6 +129,61 @@ class LiveQueries:
             finally:
                 # Derived streams that were started for a query that cannot run.
                 self.delivery.sweep()
+
+    def is_met_often(self, member: TemplateQuery, options: LiveOptions) -> bool:
+        """Note a query of a template; whether there are so many that they run as one."""
+        key = (member.template.digest, options.lateness_us, options.max_lag_us)
+        self.templates[key] += 1
+        if len(self.templates) > MOST_TEMPLATES:
+            self.templates = Counter(dict(self.templates.most_common(MOST_TEMPLATES // 2)))
+        return self.templates[key] >= SHARED_FROM
+
+    def sharing(
+        self, text: str, member: TemplateQuery, receiver: AnyReceiver | None, options: LiveOptions
+    ) -> SharedQuery:
+        """Start a query that runs with others of its template."""
+        delivery = self.delivery
+        with delivery.changing:
+            shared = delivery.shared_live(options.lateness_us, options.max_lag_us)
+            if shared is None:
+                catalog = self.named.catalog()
+                many = ManyQueries(catalog, options.lateness_us, options.max_lag_us)
+                shared = SharedLive(many)
+                delivery.add(shared, {})
+            shared.many.catalog = self.named.catalog()
+            (portion,) = portions_of([member], 0)
+            engine = shared.many.queries_over(member.template.streams).engine
+            live = SharedQuery(engine, member.template, shared, delivery, text=text)
+            self.receive(live, receiver, options)
+            if live.queue is not None:
+                live.queue.begin(None, live.output_schema, 0)
+            delivery.begin_more(shared, member.template.streams, lambda: shared.add(live, portion))
+        return live
+
+    def subscribe_many(
+        self, wanted: AskedQueries, receiver: AnyReceiver | None, options: LiveOptions
+    ) -> LiveSet:
+        """Start queries that run as one as far as they can."""
+        with self.starting:
+            catalog = self.named.catalog()
+            many = ManyQueries(catalog, options.lateness_us, options.max_lag_us)
+            planner = SetPlanner(self.store, self.named, options.lateness_us, options.max_lag_us)
+            live = LiveSet(
+                many, planner, self.delivery, text=wanted.texts[0] if wanted.texts else ""
+            )
+            live.listens = options.idle_us is not None
+            self.receive(live, receiver, options)
+            self.delivery.add(live, {})
+            try:
+                live.add_asked(wanted)
+                if live.queue is not None:
+                    live.queue.begin(None, live.output_schema, 0)
+            except BaseException:
+                live.cancel()
+                raise
+            self.listen(live, options)
+            log.info("live query %d has begun: %s", live.id, live.described())
+            return live
 
     def receive(
         self, live: Subscription, receiver: AnyReceiver | None, options: LiveOptions

@@ -83,6 +83,11 @@ class LiveQuery:
         self.watermark_us = self.state.clock_us
 
     @property
+    def held(self) -> bool:
+        """Whether it takes no events now."""
+        return False
+
+    @property
     def streams(self) -> tuple[str, ...]:
         """The streams whose events the query reads."""
         return self.engine.streams

@@ -235,13 +235,17 @@ class Subscription(LiveQuery, PulledRows):
         self.counters.steps += 1
         self.counters.step_seconds += perf_counter() - started
         if len(result):
-            rows = LiveRows(result.to_arrow(), self.counters.rows)
-            self.newest = with_newest(self.newest, rows)
-            self.counters.rows += len(result)
-            if self.queue is not None:
-                self.report(rows, self.queue)
-                self.check_room(self.queue)
+            self.hand_on(result.to_arrow())
         return result
+
+    def hand_on(self, table: pa.Table) -> None:
+        """Count rows, and queue them for whoever takes them."""
+        rows = LiveRows(table, self.counters.rows)
+        self.newest = with_newest(self.newest, rows)
+        self.counters.rows += len(rows)
+        if self.queue is not None:
+            self.report(rows, self.queue)
+            self.check_room(self.queue)
 
     def report(self, rows: LiveRows, queue: RowQueue) -> None:
         """Queue rows for the receiver."""

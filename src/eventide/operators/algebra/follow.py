@@ -26,14 +26,14 @@ from eventide.operators.algebra.search import ChainSearch
 from eventide.operators.algebra.waiting import WaitingRows
 from eventide.operators.checking import require, times_of
 from eventide.operators.columns import concat_batches
-from eventide.operators.dividing import Wanted, query_place
+from eventide.operators.dividing import Wanted, has_query, query_place, rows_of
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.algebra.nodes import Carried, Follows, Iterate
-from eventide.plan.expressions import Expression, Named, columns_of
+from eventide.plan.expressions import Column, Expression, Named, columns_of
 from eventide.schema import MAX_TS_US, MIN_TS_US, START_TS, TS, row_schema
 
 State = KeyLayers[WaitingRows]
@@ -158,12 +158,24 @@ class FollowEvents(Stateful[State]):
         return Size(state.weight, state.nbytes)
 
     def of_keys(self, state: State, wanted: Wanted) -> State:
-        """Return the state of the keys of some queries."""
-        return state.of_keys(query_place(self.node), wanted)
+        """Return the state of the left events of some queries."""
+        if self.is_by_query:
+            return state.of_keys(query_place(self.node), wanted)
+        rows = rows_of(state.whole.rows, wanted)
+        return KeyLayers.of(WaitingRows.of(rows, self.node), state.watermark_us)
 
     def united(self, state: State, other: State) -> State:
-        """Return the state of the keys of both."""
-        return state.united(other)
+        """Return the left events of both."""
+        if self.is_by_query:
+            return state.united(other)
+        rows = concat_batches([state.whole.rows, other.whole.rows], self.waiting_schema)
+        return KeyLayers.of(WaitingRows.of(rows, self.node), state.watermark_us)
+
+    @property
+    def is_by_query(self) -> bool:
+        """Whether the query is a key: it is none if an event follows those of all queries."""
+        keys = (key for keys in self.node.compared for key in keys)
+        return any(isinstance(key, Column) and has_query(key.name) for key in keys)
 
     def write(self, state: State) -> bytes:
         """Write the state out."""

@@ -38,7 +38,7 @@ from eventide.plan.tree import (
     changed_items,
     changed_values,
 )
-from eventide.schema import BOOL, START_TS, TIMESTAMP, TS
+from eventide.schema import BOOL, INT64, START_TS, TIMESTAMP, TS
 
 TIMES = frozenset({TS, START_TS})
 BOTH = Use("condition", child=None)
@@ -65,6 +65,7 @@ class Follows(OverTwo):
     is_stream = True
     reads_time = True
     keeps_rows = True
+    beside = True
     in_chain = False
     condition: Expression
     left_keys: Keys
@@ -110,6 +111,16 @@ class Follows(OverTwo):
             require(one.type == other.type, f"{render(one)} and {render(other)} differ in type")
         require(self.condition.type == BOOL, f"{render(self.condition)} is no condition")
         require(self.within_us is None or self.within_us >= 0, "results of less than no time")
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan:  # noqa: ARG002 - in the row
+        """Return the node with one more key on each side, if the right one has it.
+
+        Otherwise an event follows the left ones of all keys: that needs no key.
+        """
+        if not keys[1]:
+            return self
+        left, right = (Column(key, INT64) for key in keys)
+        return self.with_compared(((*self.left_keys, left), (*self.right_keys, right)))
 
     def timed(self) -> Timed:
         """Return the node: its rows are events with a period."""

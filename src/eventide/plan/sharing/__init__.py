@@ -1,1 +1,1 @@
-"""Nodes that answer many live queries at once: the number of the query is one more column."""
+"""Live queries that run as one: what they have in common, and in what they differ."""

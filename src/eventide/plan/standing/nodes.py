@@ -95,6 +95,10 @@ class Merge(OverSeveral):
         """Return the key for each source: rows pass."""
         return (key,) * len(self.sources)
 
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Merge:  # noqa: ARG002 - rows pass
+        """Return the node: each row is looked at by itself."""
+        return self
+
     @property
     def comes_with_events(self) -> bool:
         """Whether a row comes with the last of its events: if those below do."""

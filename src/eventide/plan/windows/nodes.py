@@ -9,6 +9,7 @@ from eventide.errors import PlanError
 from eventide.plan.check import require_unique
 from eventide.plan.events.timed import ordered_columns
 from eventide.plan.expressions import (
+    Column,
     Expression,
     Frame,
     Named,
@@ -33,6 +34,7 @@ from eventide.plan.tree import (
     changed_order,
     changed_values,
     columns_named,
+    replaced,
 )
 from eventide.schema import INT64, TIMESTAMP
 
@@ -200,6 +202,10 @@ class BesideRows(OverOne):
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the key, if it is one of its own."""
         return (key,) if key in self.keys else None
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan:  # noqa: ARG002 - rows pass
+        """Return the node with one more key."""
+        return replaced(self, keys=(*self.keys, Column(keys[0], INT64)))
 
 
 @dataclass(frozen=True, slots=True)

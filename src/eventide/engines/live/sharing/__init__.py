@@ -1,1 +1,1 @@
-"""Many live queries that run as one."""
+"""Live queries that run as one: templates, the index above their streams, and how queries join."""

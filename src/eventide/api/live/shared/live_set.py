@@ -1,0 +1,250 @@
+"""A set of live queries with one receiver: hundreds of thousands that come and go as one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.api.live.late import LateEvents
+from eventide.api.live.shared.asked import AskedQueries, Texts, asked
+from eventide.api.live.subscription import Subscription
+from eventide.api.result import Result
+from eventide.api.stream import Time, instant
+from eventide.arrays import to_arrow
+from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.sharing.many import ManyQueries, ManyStep
+from eventide.errors import SchemaError, StateError, UnsupportedError, listed
+from eventide.interrupts import (
+    STEPPED_AT_ONCE,
+    interruptible,
+    interruptible_if_long,
+    interrupts_wait,
+)
+from eventide.kernels.compiled import Int64s
+from eventide.operators.operator import Size
+from eventide.plan.bind import suggestion
+from eventide.schema import SEQ, TS
+
+if TYPE_CHECKING:
+    from eventide.api.live.delivery import Delivery
+    from eventide.api.live.shared.sets import SetPlanner
+    from eventide.plan.times import Duration
+
+QUERY_COLUMN = "query"
+"""The first column of the rows of a set: which query a row is of."""
+
+log = logging.getLogger("eventide.live")
+
+
+class LiveSet(Subscription):
+    """Many live queries with one receiver; `Database.subscribe_many` makes it.
+
+    Each query answers as if it ran alone from when it was added. Rows come with a column `query`:
+    its number, from 0 in the order in which they were added, or its name if it has one. Rows of
+    queries with different columns come apart.
+    """
+
+    def __init__(
+        self, many: ManyQueries, planner: SetPlanner, delivery: Delivery, *, text: str = ""
+    ) -> None:
+        # It has what a group of queries asks an engine for.
+        super().__init__(cast("LiveEngine", many), delivery, text=text)
+        self.many = many
+        self.planner = planner
+        self.following = 0
+        """The number of the next query."""
+        self.names: list[str] | None = None
+        self.numbers: dict[str, int] = {}
+        self.texts: list[tuple[int, AskedQueries]] = []
+        """What was asked for, by the number of the first query."""
+        self.failures: dict[int | str, Exception] = {}
+        """Queries that could not go on, and why; the others have gone on."""
+
+    def __len__(self) -> int:
+        return len(self.many)
+
+    def add(self, queries: Texts, parameters: Any = None) -> range:  # noqa: ANN401
+        """Add queries, which begin now: texts, or a text with a table of parameters.
+
+        Returns their numbers. A query that is wrong is refused, and none of them is added.
+        """
+        return self.add_asked(asked(queries, parameters))
+
+    def add_asked(self, wanted: AskedQueries) -> range:
+        """Add queries, which begin now."""
+        if self.finished:
+            message = "the set is finished"
+            raise StateError(message, hint="subscribe again")
+        if self.following and (wanted.names is None) != (self.names is None):
+            message = "some queries of the set have names and others have none"
+            raise SchemaError(message, hint="give a dict of names and texts, or none at all")
+        for name in wanted.names or ():
+            if name in self.numbers:
+                message = f"there is a query {name!r} already"
+                raise SchemaError(message, hint="drop it first, or choose another name")
+        first = self.following
+        planned = self.planner.plan(wanted, first)
+        self.delivery.begin_more(self, planned.streams, lambda: planned.begin(self.many))
+        self.following = first + len(wanted)
+        self.texts.append((first, wanted))
+        if wanted.names is not None:
+            self.names = [*(self.names or ()), *wanted.names]
+            self.numbers |= {name: first + place for place, name in enumerate(wanted.names)}
+        return range(first, self.following)
+
+    def drop(self, queries: int | str | Sequence[int | str]) -> None:
+        """Let queries go, by number or by name; what is open is not completed."""
+        given = [queries] if isinstance(queries, int | str) else queries
+        numbers = np.array([self.number_of(each) for each in given], np.int64)
+        group = self.delivery.group_of(self)
+        if group is not None:
+            with group.stepping, self.stepping:
+                self.many.drop(numbers)
+        for number in numbers.tolist():
+            self.numbers.pop(str(self.key_of(number)), None)
+
+    def number_of(self, query: int | str) -> int:
+        """Return the number of a query."""
+        if isinstance(query, int) and 0 <= query < self.following:
+            return query
+        if isinstance(query, str) and query in self.numbers:
+            return self.numbers[query]
+        message = f"no query {query!r} in the set"
+        names = list(self.numbers)
+        hint = suggestion(str(query), names, "query") if names else f"there are {self.following}"
+        raise SchemaError(message, hint=hint)
+
+    def key_of(self, number: int) -> int | str:
+        """Return the name of a query, or its number if it has none."""
+        return number if self.names is None else self.names[number]
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of what is reported, where all queries have the same."""
+        key = pa.field(QUERY_COLUMN, pa.int64() if self.names is None else pa.string())
+        schemas = list(dict.fromkeys(self.many.schemas))
+        if len(schemas) != 1:
+            return pa.schema([key])
+        return pa.schema([key, *schemas[0]])
+
+    def take_delivered(
+        self, arrived: Mapping[str, pa.RecordBatch], reached: Mapping[str, int]
+    ) -> Result:
+        """Take events of the database; a query that fails leaves the set."""
+        if self.finished:
+            return Result(self.output_schema.empty_table())
+        count = sum(rows.num_rows for rows in arrived.values())
+        self.counters.events += count
+
+        def take() -> ManyStep:
+            return self.many.take(arrived, reached)
+
+        step = interruptible_if_long(take, count, STEPPED_AT_ONCE)
+        try:
+            return self.step_all(step)
+        except Exception as error:
+            log.error("a set of live queries has failed: %s: %s", self.described(), error)
+            return Result(self.output_schema.empty_table())
+
+    def advance(self, to: Time, stream: str | None = None) -> Result:
+        """Declare that no event before a time will come, of one stream or of all."""
+        self.check_not_paused("events that it has not seen would be late")
+        until_us = instant(to)
+        if stream is not None and stream not in self.streams:
+            message = f"no query of the set reads {stream!r}"
+            raise SchemaError(message, hint=f"they read {listed(self.streams)}")
+        self.delivery.bring(self)
+
+        def advance() -> ManyStep:
+            return self.many.advance(until_us, stream)
+
+        with interrupts_wait():
+            return self.step_all(interruptible(advance))
+
+    def finish(self) -> Result:
+        """Complete all that is open, as if the streams had ended; return once rows are received."""
+        self.delivery.bring(self)
+        with interrupts_wait():
+            result = self.step_all(interruptible(self.many.finish), last=True)
+        self.ended()
+        if self.queue is not None:
+            self.queue.drained()
+            self.queue.close_receiver()
+        return result
+
+    def step_all(self, step: Any, *, last: bool = False) -> Result:  # noqa: ANN401
+        """Take a step with all queries, and queue their rows."""
+        with self.stepping:
+            if self.finished:
+                return Result(self.output_schema.empty_table())
+            started = perf_counter()
+            try:
+                found: ManyStep = step()
+                self.finished = last
+            except BaseException as error:
+                self.finished, self.failure = True, error
+                self.over_if_finished()
+                raise
+            self.counters.steps += 1
+            self.counters.step_seconds += perf_counter() - started
+            self.watermark_us = self.many.clock_us
+            self.note(found)
+            return self.queued(found)
+
+    def note(self, found: ManyStep) -> None:
+        """Count late events, and note which queries have failed."""
+        for late, _ in found.late[:1]:
+            for stream, rows in late.items():
+                self.lates.setdefault(stream, LateEvents()).add(rows.select([TS, SEQ]))
+        for number, error in found.failed.items():
+            self.failures[self.key_of(number)] = error
+            log.error("query %s of a set has failed: %s", self.key_of(number), error)
+
+    def queued(self, found: ManyStep) -> Result:
+        """Queue the rows of a step, and return them if all have the same columns."""
+        tables = [self.with_query(each.numbers, each.rows) for each in found.rows]
+        for table in tables:
+            self.hand_on(table)
+        alike = [each for each in tables if each.schema == tables[0].schema]
+        return Result(pa.concat_tables(alike) if alike else self.output_schema.empty_table())
+
+    def with_query(self, numbers: Int64s, rows: pa.RecordBatch) -> pa.Table:
+        """Return rows with a first column that says which query each is of."""
+        key = to_arrow(numbers)
+        if self.names is not None:
+            key = pa.array(self.names).take(key)
+        schema = pa.schema([pa.field(QUERY_COLUMN, key.type), *rows.schema])
+        return pa.Table.from_arrays([key, *rows.columns], schema=schema)
+
+    def sizes(self) -> tuple[tuple[str, Size], ...]:
+        """Return how much is remembered, and for what."""
+        with self.stepping:
+            self.check_whole("asked what it remembers")
+            return self.many.sizes()
+
+    def late(self, stream: str | None = None) -> Result:
+        """Return the `ts` and `_seq` of late events that are kept, of one stream or of all."""
+        names = list(self.lates) if stream is None else [stream]
+        fields = [("stream", pa.string()), (TS, pa.timestamp("us")), (SEQ, pa.int64())]
+        parts = [pa.schema(fields).empty_table()]
+        for name in names:
+            for rows in self.lates[name].kept if name in self.lates else ():
+                parts.append(pa.table({"stream": [name] * len(rows), TS: rows[TS], SEQ: rows[SEQ]}))
+        return Result(pa.concat_tables(parts))
+
+    def current(self, last: Duration | None = None) -> Result:  # noqa: ARG002
+        """Refuse: queries of a set report rows, and have no answer of their own to ask for."""
+        message = "a set of queries cannot be asked for its current answer"
+        raise UnsupportedError(message, hint="subscribe to the query by itself: db.subscribe(text)")
+
+    def described(self) -> str:
+        """Return a few words that say which queries they are."""
+        return f"{len(self):,} queries, {super().described()}"
+
+    def __repr__(self) -> str:
+        return f"<LiveSet {self.described()}; {self.status}>"

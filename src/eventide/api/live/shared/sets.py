@@ -1,0 +1,99 @@
+"""Plan the queries of a set, and begin them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide.api.live.shared.asked import AskedQueries
+from eventide.api.named import NamedQueries
+from eventide.engines.live.engine import LiveEngine, LiveState
+from eventide.engines.live.sharing.many import ManyQueries
+from eventide.engines.live.sharing.planned import ManyPlanner, PlannedQueries
+from eventide.engines.live.start import with_relations
+from eventide.engines.standing.choice import best_plan
+from eventide.errors import EventideError
+from eventide.lang.sql import plan_sql
+from eventide.lang.sql.named.texts import NamedTexts
+from eventide.plan.events.written import refuse_written
+from eventide.plan.nodes import stored_streams
+from eventide.plan.tree import Plan
+from eventide.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSet:
+    """Queries that are planned, and those that run by themselves in the state they begin with."""
+
+    planned: PlannedQueries
+    lone: dict[int, tuple[LiveEngine, LiveState]]
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The streams that they read."""
+        read = [each.template.streams for each in self.planned.portions]
+        return frozenset().union(*read, *(engine.streams for engine, _ in self.lone.values()))
+
+    def begin(self, many: ManyQueries) -> None:
+        """Let them begin now."""
+        for portion in self.planned.portions:
+            many.add(portion)
+        for number, (engine, state) in self.lone.items():
+            many.add_lone(number, engine, state)
+
+
+class SetPlanner:
+    """Plans queries of one set; what differs only in constants it plans once."""
+
+    def __init__(
+        self, store: Store, named: NamedQueries, lateness_us: int, max_lag_us: int | None
+    ) -> None:
+        self.store = store
+        self.named = named
+        self.lateness_us = lateness_us
+        self.max_lag_us = max_lag_us
+        self.planner = ManyPlanner(self.plan_text)
+        self.catalog = named.catalog()
+
+    def plan_text(self, text: str, params: Mapping[str, object] | None) -> Plan:
+        """Plan one text."""
+        plan = plan_sql(
+            text, self.catalog, params, indexed=self.catalog, named=self.named.inlined()
+        )
+        with NamedTexts.of(text, self.named.inlined()).pointing():
+            refuse_written(plan)
+        return plan
+
+    def plan(self, wanted: AskedQueries, first: int) -> PlannedSet:
+        """Plan queries, which are numbered from `first` on."""
+        self.catalog = self.named.catalog()
+        try:
+            if wanted.parameters is None:
+                planned = self.planner.texts(wanted.texts, first)
+            else:
+                planned = self.planner.table(wanted.texts[0], wanted.parameters, first)
+        except EventideError:
+            self.check_each(wanted)
+            raise
+        return PlannedSet(
+            planned, {number: self.lone(plan) for number, plan in planned.lone.items()}
+        )
+
+    def check_each(self, wanted: AskedQueries) -> None:
+        """Say which of the texts is wrong, if they have names."""
+        for name, text in zip(wanted.names or (), wanted.texts, strict=False):
+            try:
+                self.plan_text(text, None)
+            except EventideError as error:
+                error.add_note(f"in the query {name!r}")
+                raise
+
+    def lone(self, plan: Plan) -> tuple[LiveEngine, LiveState]:
+        """Return the engine of a query that runs by itself, and the state it begins with."""
+        stored = self.store.snapshots(stored_streams(plan))
+        engine = LiveEngine.of(
+            best_plan(plan, stored), self.catalog, self.lateness_us, max_lag_us=self.max_lag_us
+        )
+        if any(feed.relation for feed in engine.feeds):
+            return engine, with_relations(engine, stored)
+        return engine, engine.initial_state()

@@ -1,0 +1,237 @@
+"""The live engine of queries that run as one, and how queries come to be one with others.
+
+A query answers as if it had always run alone from its start. Queries that begin together are a
+*cohort*: they have a state of their own, for which no event before their start has come. Once its
+feeds are as those of the others, at the same clock and with the same events waiting, nothing of the
+state depends on the start any more but what is each query's own: then the states are united. With
+events in order that is after one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engines.live.engine import NOTHING_REACHED, Arrived, LiveEngine, LiveState
+from eventide.engines.live.feeds import FeedState, LiveFeed
+from eventide.engines.live.sharing.tree import SharedStates, SharedTree, TemplateRows
+from eventide.kernels.compiled import Int64s
+from eventide.operators.envelope import QUERY, Owner
+from eventide.operators.operator import Size
+from eventide.operators.tree import OperatorTree, TreeLeaf
+from eventide.plan.meaning import digest_of
+from eventide.plan.nodes import Scan
+from eventide.plan.sharing.portion import Portion
+from eventide.plan.times import format_duration
+from eventide.schema import Schema, row_schema
+
+MANY_GONE = 1024
+"""What queries that have left remember is forgotten once there are so many of them, and half as
+many as there are others.
+"""
+
+
+@dataclass(frozen=True)
+class SharedEngine(LiveEngine):
+    """A live engine whose results are those of many queries."""
+
+    @classmethod
+    def over(
+        cls,
+        streams: Iterable[str],
+        catalog: Mapping[str, Schema],
+        lateness_us: int = 0,
+        max_lag_us: int | None = None,
+    ) -> SharedEngine:
+        """Return the engine of queries that read these streams, all of them."""
+        names = sorted(streams)
+        scans = [Scan(name, tuple(catalog[name].fields())) for name in names]
+        leaves = tuple(TreeLeaf(scan, row_schema(scan.row)) for scan in scans)
+        feeds = tuple(
+            LiveFeed(leaf.scan.stream, leaf.schema, (place,)) for place, leaf in enumerate(leaves)
+        )
+        # It has the methods of a tree that the engine calls.
+        tree = cast("OperatorTree", SharedTree(leaves))
+        return cls(scans[0], tree, feeds, lateness_us, None, max_lag_us)
+
+    def fits(self, catalog: Mapping[str, Schema]) -> bool:
+        """Whether the streams are as they were when the engine was made."""
+        return all(
+            name in catalog and leaf.scan.columns == tuple(catalog[name].fields())
+            for name, leaf in zip(self.streams, self.shared.leaves, strict=True)
+        )
+
+    @property
+    def shared(self) -> SharedTree:
+        """The tree of all templates."""
+        return cast("SharedTree", self.tree)
+
+    @cached_property
+    def owner(self) -> Owner:
+        """The owner of the state: the streams, and how time goes."""
+        facts = {QUERY: "queries that run as one", "lateness": format_duration(self.lateness_us)}
+        digest = digest_of(self.feeds, self.lateness_us, self.max_lag_us)
+        return Owner("live queries that run as one", digest, facts)
+
+    @cached_property
+    def nothing(self) -> Any:  # noqa: ANN401 - the results of many queries, not a batch
+        """A report without rows."""
+        return ()
+
+
+@dataclass
+class SharedStep:
+    """What a step of many queries gave: rows by template, and late events by stream."""
+
+    rows: list[TemplateRows] = field(default_factory=list)
+    late: list[tuple[Mapping[str, pa.RecordBatch], Int64s]] = field(default_factory=list)
+    """Late events, and the queries for which they were too late."""
+    failed: dict[int, Exception] = field(default_factory=dict)
+
+
+class SharedQueries:
+    """Live queries over the same streams, in one engine: they come and go between steps."""
+
+    def __init__(self, engine: SharedEngine) -> None:
+        self.engine = engine
+        self.states: list[LiveState] = []
+        """That of those who began long ago, then those of cohorts."""
+        self.fresh = False
+        """Whether the last cohort has not taken a step: more queries may join it."""
+        self.gone = 0
+        """How many queries have left whose operators still remember something."""
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The streams that the queries read."""
+        return frozenset(self.engine.streams)
+
+    @property
+    def numbers(self) -> Int64s:
+        """The numbers of all queries."""
+        return np.concatenate([shared_of(state).numbers.all for state in self.states])
+
+    def __len__(self) -> int:
+        return sum(shared_of(state).count for state in self.states)
+
+    def add(self, portion: Portion) -> None:
+        """Let queries begin now."""
+        self.engine.shared.know(portion)
+        if not self.fresh:
+            self.states.append(self.engine.initial_state())
+            self.fresh = True
+        self.engine.shared.add(shared_of(self.states[-1]), portion)
+
+    def drop(self, numbers: Int64s) -> None:
+        """Let queries go."""
+        for state in self.states:
+            own = numbers[np.isin(numbers, shared_of(state).numbers.all)]
+            if len(own):
+                self.engine.shared.drop(shared_of(state), own)
+        self.gone += len(numbers)
+        if self.gone > max(MANY_GONE, len(self) // 2):
+            self.forget_gone()
+
+    def forget_gone(self) -> None:
+        """Free what queries that have left remember."""
+        self.gone = 0
+        for state in self.states:
+            self.engine.shared.forget_gone(shared_of(state))
+
+    def apart(self, number: int) -> LiveState:
+        """Return the state of one query, which leaves the others."""
+        alone = self.looked_at(number)
+        self.drop(np.array([number], np.int64))
+        return alone
+
+    def looked_at(self, number: int) -> LiveState:
+        """Return a state of one query alone, which stays here as well."""
+        one = np.array([number], np.int64)
+        for state in self.states:
+            if number in shared_of(state).numbers.all:
+                alone = self.engine.shared.apart(shared_of(state), one)
+                return replace(state, operators=cast("tuple[Any, ...]", alone))
+        message = f"no query {number} here"
+        raise KeyError(message)
+
+    def join(self, state: LiveState) -> None:
+        """Let queries with a state of their own run with the others."""
+        place = len(self.states) - self.fresh
+        self.states.insert(place, state)
+        self.unite()
+
+    def take(self, arrived: Arrived, reached: Mapping[str, int] = NOTHING_REACHED) -> SharedStep:
+        """Take events of some streams that have arrived together."""
+        return self.stepped(lambda state: self.engine.take(state, arrived, None, reached))
+
+    def advance(self, until_us: int, stream: str | None = None) -> SharedStep:
+        """Move a stream, or all of them, to a time."""
+        return self.stepped(lambda state: self.engine.advance(state, until_us, stream))
+
+    def finish(self) -> SharedStep:
+        """Complete all that is open: no event will follow."""
+        return self.stepped(self.engine.finish)
+
+    def stepped(self, step: Callable[[LiveState], tuple[LiveState, Any]]) -> SharedStep:
+        """Take a step with every state, then unite those that have become alike."""
+        found = SharedStep()
+        for place, state in enumerate(self.states):
+            self.states[place], reported = step(state)
+            found.rows += reported.rows
+            if reported.late:
+                found.late.append((reported.late, shared_of(state).numbers.all))
+            found.failed |= shared_of(state).take_failed()
+        self.fresh = False
+        self.unite()
+        return found
+
+    def unite(self) -> None:
+        """Unite states that differ only in what is each query's own."""
+        kept: list[LiveState] = []
+        for place, state in enumerate(self.states):
+            is_fresh = self.fresh and place == len(self.states) - 1
+            for one in kept:
+                if not is_fresh and self.can_unite(one, state):
+                    self.engine.shared.united(shared_of(one), shared_of(state))
+                    break
+            else:
+                kept.append(state)
+        self.states = kept
+
+    def can_unite(self, one: LiveState, other: LiveState) -> bool:
+        """Whether two states differ only in what is each query's own."""
+        if (one.clock_us, one.past_us) != (other.clock_us, other.past_us):
+            return False
+        if not all(map(are_equal, one.feeds, other.feeds)):
+            return False
+        return self.engine.shared.can_unite(shared_of(one), shared_of(other))
+
+    def sizes(self) -> tuple[tuple[str, Size], ...]:
+        """Return how much all states keep."""
+        return tuple(each for state in self.states for each in self.engine.sizes(state))
+
+    def dump(self) -> list[bytes]:
+        """Write all states out."""
+        return [self.engine.dump(state) for state in self.states]
+
+    def load(self, dumped: list[bytes]) -> None:
+        """Go on from written states, with the queries that are known."""
+        self.states = [self.engine.load(each) for each in dumped]
+        self.fresh = False
+
+
+def shared_of(state: LiveState) -> SharedStates:
+    """Return the queries of a state and what their operators remember."""
+    return cast("SharedStates", state.operators)
+
+
+def are_equal(one: FeedState, other: FeedState) -> bool:
+    """Whether two feeds are as far, and the same events wait."""
+    if (one.newest_us, one.advanced_us) != (other.newest_us, other.advanced_us):
+        return False
+    return one.waiting is other.waiting or one.waiting.equals(other.waiting)

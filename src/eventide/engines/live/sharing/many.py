@@ -1,0 +1,264 @@
+"""Any live queries in one engine: those that can share run as one, the others run beside them.
+
+Queries are known by their numbers, which ascend. They come and go between steps, and each answers
+as if it ran alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.arrays import no_rows
+from eventide.engines.live.engine import (
+    NOTHING_REACHED,
+    Arrived,
+    LiveEngine,
+    LiveState,
+    Reported,
+)
+from eventide.engines.live.feeds import FeedState, LiveFeed
+from eventide.engines.live.sharing.engine import SharedEngine, SharedQueries, SharedStep
+from eventide.instants import START_OF_TIME_US, TimeRange
+from eventide.kernels.compiled import Int64s
+from eventide.operators.operator import Size
+from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.template import QUERY
+from eventide.schema import Schema
+
+Streams = frozenset[str]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ManyRows:
+    """Rows of several queries with the same columns: `numbers` says whose each row is."""
+
+    numbers: Int64s
+    rows: pa.RecordBatch
+
+
+@dataclass(slots=True)
+class ManyStep:
+    """What a step gave: rows, late events and for which queries they were late, failures."""
+
+    rows: list[ManyRows] = field(default_factory=list)
+    late: list[tuple[Mapping[str, pa.RecordBatch], Int64s]] = field(default_factory=list)
+    failed: dict[int, Exception] = field(default_factory=dict)
+
+    def add_shared(self, step: SharedStep) -> None:
+        """Add what a step of queries that share gave."""
+        for each in step.rows:
+            numbers = each.rows.column(QUERY).to_numpy()
+            self.rows.append(ManyRows(numbers, each.rows.select(each.template.columns)))
+        self.late += step.late
+        self.failed |= step.failed
+
+
+@dataclass(slots=True)
+class Lone:
+    """A query that runs by itself."""
+
+    engine: LiveEngine
+    state: LiveState
+
+
+@dataclass(frozen=True, slots=True)
+class ManyFeeds:
+    """How far the feeds of many queries are."""
+
+    queries: ManyQueries
+
+    @property
+    def feeds(self) -> tuple[FeedState, ...]:
+        """The state of each feed, without what waits."""
+        return self.queries.feed_states
+
+
+class ManyQueries:
+    """Live queries by number, in whatever they share."""
+
+    def __init__(
+        self, catalog: Mapping[str, Schema], lateness_us: int = 0, max_lag_us: int | None = None
+    ) -> None:
+        self.catalog = catalog
+        self.lateness_us = lateness_us
+        self.max_lag_us = max_lag_us
+        self.shared: list[SharedQueries] = []
+        self.lone: dict[int, Lone] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.shared)) + len(self.lone)
+
+    def add(self, portion: Portion) -> None:
+        """Let queries of a template begin now."""
+        self.queries_over(portion.template.streams).add(portion)
+
+    def queries_over(self, streams: Streams) -> SharedQueries:
+        """Return the queries that share and read these streams, all of them; new ones may join."""
+        for each in self.shared:
+            if each.streams == streams and each.engine.fits(self.catalog):
+                return each
+        engine = SharedEngine.over(streams, self.catalog, self.lateness_us, self.max_lag_us)
+        self.shared.append(SharedQueries(engine))
+        return self.shared[-1]
+
+    def add_lone(self, number: int, engine: LiveEngine, state: LiveState) -> None:
+        """Let a query begin now that shares nothing, in the state that it begins with."""
+        self.lone[number] = Lone(engine, state)
+
+    def initial_state(self) -> ManyFeeds:
+        """Return how far the feeds are, as a group of queries asks for it."""
+        return ManyFeeds(self)
+
+    def drop(self, numbers: Int64s) -> None:
+        """Let queries go."""
+        for number in numbers.tolist() if self.lone else ():
+            self.lone.pop(number, None)
+        for shared in self.shared:
+            shared.drop(numbers)
+        self.shared = [each for each in self.shared if len(each)]
+
+    @property
+    def engines(self) -> Iterator[LiveEngine]:
+        """The engines of all queries."""
+        yield from (each.engine for each in self.shared)
+        yield from (each.engine for each in self.lone.values())
+
+    @property
+    def states(self) -> Iterator[tuple[LiveEngine, LiveState]]:
+        """All states, with their engines."""
+        for shared in self.shared:
+            yield from ((shared.engine, state) for state in shared.states)
+        yield from ((each.engine, each.state) for each in self.lone.values())
+
+    @property
+    def schemas(self) -> Iterator[pa.Schema]:
+        """The columns of the rows of each template, and of each query that runs by itself."""
+        for shared in self.shared:
+            yield from shared.engine.shared.schemas
+        yield from (each.engine.output_schema for each in self.lone.values())
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that queries read."""
+        return tuple(dict.fromkeys(name for engine in self.engines for name in engine.streams))
+
+    @property
+    def feeds(self) -> tuple[LiveFeed, ...]:
+        """One feed for each stream; a relation if all that read it take it for one."""
+        found: dict[str, LiveFeed] = {}
+        for feed in (feed for engine in self.engines for feed in engine.feeds):
+            known = found.get(feed.stream)
+            if known is None or known.relation:
+                found[feed.stream] = feed
+        return tuple(found.values())
+
+    def newest_us(self, stream: str) -> int:
+        """Return the newest time of a stream that all queries have seen."""
+        return min(
+            (
+                held.newest_us
+                for engine, state in self.states
+                for feed, held in zip(engine.feeds, state.feeds, strict=True)
+                if feed.stream == stream
+            ),
+            default=START_OF_TIME_US,
+        )
+
+    @property
+    def feed_states(self) -> tuple[FeedState, ...]:
+        """How far each feed is."""
+        return tuple(
+            FeedState(no_rows(feed.schema), self.newest_us(feed.stream)) for feed in self.feeds
+        )
+
+    @property
+    def reads(self) -> dict[str, tuple[list[str], TimeRange]]:
+        """The columns and times that are read of each stream."""
+        found: dict[str, tuple[list[str], TimeRange]] = {}
+        for engine in self.engines:
+            for stream, (names, period) in engine.reads.items():
+                known, hull = found.get(stream, ([], period))
+                hull = TimeRange(
+                    min(hull.start_us, period.start_us), max(hull.end_us, period.end_us)
+                )
+                found[stream] = list(dict.fromkeys((*known, *names))), hull
+        return found
+
+    @property
+    def clock_us(self) -> int:
+        """The least clock of all queries that have one."""
+        clocks = [state.clock_us for _, state in self.states]
+        return min((each for each in clocks if each != START_OF_TIME_US), default=START_OF_TIME_US)
+
+    def take(self, arrived: Arrived, reached: Mapping[str, int] = NOTHING_REACHED) -> ManyStep:
+        """Take events of some streams that have arrived together."""
+        found = ManyStep()
+        for shared in self.shared:
+            own = restricted(arrived, shared.streams)
+            instants = restricted(reached, shared.streams)
+            if own or instants:
+                found.add_shared(shared.take(own, instants))
+        for number, lone in list(self.lone.items()):
+            own = restricted(arrived, lone.engine.streams)
+            instants = restricted(reached, lone.engine.streams)
+            if own or instants:
+                step = partial(lone.engine.take, arrived=own, reached=instants)
+                self.step_lone(found, number, step)
+        return found
+
+    def advance(self, until_us: int, stream: str | None = None) -> ManyStep:
+        """Move a stream, or all of them, to a time."""
+        found = ManyStep()
+        for shared in self.shared:
+            if stream is None or stream in shared.streams:
+                found.add_shared(shared.advance(until_us, stream))
+        for number, lone in list(self.lone.items()):
+            if stream is None or stream in lone.engine.streams:
+                step = partial(lone.engine.advance, until_us=until_us, stream=stream)
+                self.step_lone(found, number, step)
+        return found
+
+    def finish(self) -> ManyStep:
+        """Complete all that is open: no event will follow."""
+        found = ManyStep()
+        for shared in self.shared:
+            found.add_shared(shared.finish())
+        for number, lone in list(self.lone.items()):
+            self.step_lone(found, number, lone.engine.finish)
+        return found
+
+    def step_lone(
+        self, found: ManyStep, number: int, step: Callable[[LiveState], tuple[LiveState, Reported]]
+    ) -> None:
+        """Take a step of a query that runs by itself; if it fails, it leaves."""
+        lone = self.lone[number]
+        try:
+            lone.state, reported = step(lone.state)
+        except Exception as error:
+            del self.lone[number]
+            found.failed[number] = error
+            return
+        rows = reported.rows
+        if rows.num_rows:
+            found.rows.append(ManyRows(np.full(rows.num_rows, number, np.int64), rows))
+        if reported.late:
+            found.late.append((reported.late, np.array([number], np.int64)))
+
+    def sizes(self) -> tuple[tuple[str, Size], ...]:
+        """Return how much is remembered, and for what."""
+        found = [each for shared in self.shared for each in shared.sizes()]
+        for lone in self.lone.values():
+            found += lone.engine.sizes(lone.state)
+        return tuple(found)
+
+
+def restricted(values: Mapping[str, Value], names: Iterable[str]) -> dict[str, Value]:
+    """Return the values of some streams."""
+    return {name: values[name] for name in names if name in values}

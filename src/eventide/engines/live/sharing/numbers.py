@@ -1,0 +1,85 @@
+"""Which template a query is of, and which row of its constants is its own, by its number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eventide.kernels.compiled import Int32s, Int64s
+
+LEAF_BITS = 4
+"""An entry of an index is a query's number and, in the last bits, the number of a leaf."""
+GONE = -1
+
+
+class QueryNumbers:
+    """Queries by number: the places of their templates, and of their constants there.
+
+    Numbers are handed out ascending, so arrays by number have few gaps.
+    """
+
+    def __init__(self) -> None:
+        self.first = 0
+        self.end = 0
+        self.templates: Int32s = np.empty(0, np.int32)
+        self.rows: Int32s = np.empty(0, np.int32)
+
+    def add(self, numbers: Int64s, template: int, first_row: int) -> None:
+        """Note queries of a template whose constants are its rows from `first_row` on."""
+        if not len(numbers):
+            return
+        if self.end == self.first:
+            self.first = self.end = int(numbers[0])
+        self.reach_back(int(numbers[0]))
+        self.reserve(int(numbers[-1]) + 1)
+        places = numbers - self.first
+        self.templates[places] = template
+        self.rows[places] = np.arange(first_row, first_row + len(numbers), dtype=np.int32)
+
+    def reach_back(self, first: int) -> None:
+        """Make room for numbers from `first` on."""
+        missing = self.first - first
+        if missing > 0:
+            before = np.full(missing, GONE, np.int32)
+            self.templates = np.concatenate([before, self.templates])
+            self.rows = np.concatenate([before, self.rows])
+            self.first = first
+
+    def reserve(self, end: int) -> None:
+        """Make room for numbers before `end`."""
+        needed = end - self.first
+        if needed > len(self.templates):
+            room = max(needed, 2 * len(self.templates), 64)
+            self.templates = grown(self.templates, room)
+            self.rows = grown(self.rows, room)
+        self.end = max(self.end, end)
+
+    def drop(self, numbers: Int64s) -> None:
+        """Forget queries."""
+        self.templates[numbers - self.first] = GONE
+
+    def of(self, numbers: Int64s) -> tuple[Int32s, Int32s]:
+        """Return the places of templates, and of rows of constants, of queries that are here."""
+        places = numbers - self.first
+        return self.templates[places], self.rows[places]
+
+    @property
+    def all(self) -> Int64s:
+        """The numbers of all queries."""
+        return np.flatnonzero(self.templates[: self.end - self.first] != GONE) + self.first
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return int(self.templates.nbytes + self.rows.nbytes)
+
+
+def grown(values: Int32s, room: int) -> Int32s:
+    """Return an array with more room, marked as gone."""
+    larger = np.full(room, GONE, np.int32)
+    larger[: len(values)] = values
+    return larger
+
+
+def entries(numbers: Int64s, leaf: int) -> Int64s:
+    """Return the entries of queries in the index of a leaf's stream."""
+    return (numbers << LEAF_BITS) | leaf

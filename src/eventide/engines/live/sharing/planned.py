@@ -1,0 +1,238 @@
+"""Plan many queries: those that differ only in constants once, as columns of constants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.lang.shapes import Blank, Shaped, TextConstant, TextShape, TextShapes, shape_of
+from eventide.plan.expressions import Literal, Scalar
+from eventide.plan.sharing.portion import Portion, portions_of
+from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.sharing.template import TemplateQuery, member_of
+from eventide.plan.tree import Plan
+
+PlanText = Callable[[str, Mapping[str, object] | None], Plan]
+"""Plans a text with the values of its parameters."""
+COMMON = 8
+"""From so many queries that wait for the same events on, these are part of the template."""
+
+
+@dataclass
+class PlannedQueries:
+    """Queries that can run as one, and the plans of the others by number."""
+
+    portions: list[Portion] = field(default_factory=list)
+    lone: dict[int, Plan] = field(default_factory=dict)
+
+
+class ManyPlanner:
+    """Plans texts; it remembers the shapes of those that it has planned."""
+
+    def __init__(self, plan: PlanText, rules: SharingRules = ALL_RULES) -> None:
+        self.plan = plan
+        self.rules = rules
+        self.shapes = TextShapes(lambda text: plan(text, None), rules)
+        self.common = TextShapes(lambda text: plan(text, None), rules, common=True)
+
+    def texts(self, texts: Sequence[str], first: int) -> PlannedQueries:
+        """Plan texts; their queries are numbered from `first` on."""
+        found = PlannedQueries()
+        members: dict[int, TemplateQuery] = {}
+        groups: dict[int, ShapeGroup] = {}
+        for number, text in enumerate(texts, first):
+            self.sort_out(number, self.shapes.find(text), found, members, groups)
+        alike = [each for each in groups.values() if each.waits_for_the_same]
+        for group in alike if self.rules.share_followers else ():
+            del groups[id(group.shape)]
+            for number in group.numbers:
+                self.sort_out(
+                    number, self.common.find(texts[number - first]), found, members, groups
+                )
+        found.portions += [group.portion() for group in groups.values()]
+        found.portions += numbered(members)
+        return found
+
+    def sort_out(
+        self,
+        number: int,
+        query: Shaped | TemplateQuery | Plan,
+        found: PlannedQueries,
+        members: dict[int, TemplateQuery],
+        groups: dict[int, ShapeGroup],
+    ) -> None:
+        """Put a query where it belongs."""
+        match query:
+            case Shaped(shape, values):
+                groups.setdefault(id(shape), ShapeGroup(shape)).add(number, values)
+            case TemplateQuery():
+                members[number] = query
+            case _:
+                found.lone[number] = query
+
+    def table(self, text: str, table: pa.Table, first: int) -> PlannedQueries:
+        """Plan one text with a row of parameters for each query."""
+        found = PlannedQueries()
+        members: dict[int, TemplateQuery] = {}
+        left = np.arange(table.num_rows)
+        complete = np.ones(table.num_rows, np.bool_)
+        for name in table.column_names:
+            complete &= ~np.asarray(table.column(name).is_null())
+        for place in left[~complete].tolist():
+            self.single(text, row_of(table, place), first + place, found, members)
+        left = left[complete]
+        while len(left):
+            row = row_of(table, int(left[0]))
+            plan = self.plan(text, row)
+            places = occurrences(text, row)
+            member = member_of(plan, rules=self.rules)
+            if member is None:
+                self.single(text, row, first + int(left[0]), found, members)
+                left = left[1:]
+                continue
+            shape = shape_of(text, places, member)
+            many = len(left) >= COMMON and self.rules.share_followers
+            if many and waits_for_the_same(shape, places):
+                other = member_of(plan, common=True, rules=self.rules)
+                assert other is not None
+                shape = shape_of(text, places, other)
+            same = left[alike(table, left, shape, places, row)]
+            portion = portion_of_rows(shape, table.take(pa.array(same)), places, first + same)
+            if portion is None:
+                for place in same.tolist():
+                    self.single(text, row_of(table, place), first + place, found, members)
+            else:
+                found.portions.append(portion)
+            left = left[~np.isin(left, same)]
+        found.portions += numbered(members)
+        return found
+
+    def single(
+        self,
+        text: str,
+        row: Mapping[str, object],
+        number: int,
+        found: PlannedQueries,
+        members: dict[int, TemplateQuery],
+    ) -> None:
+        """Plan one query with its parameters."""
+        plan = self.plan(text, row)
+        member = member_of(plan, rules=self.rules)
+        if member is None:
+            found.lone[number] = plan
+        else:
+            members[number] = member
+
+
+@dataclass
+class ShapeGroup:
+    """Queries of one shape."""
+
+    shape: TextShape
+    numbers: list[int] = field(default_factory=list)
+    values: list[list[Scalar]] = field(default_factory=list)
+
+    def add(self, number: int, values: list[Scalar]) -> None:
+        """Add a query."""
+        self.numbers.append(number)
+        self.values.append(values)
+
+    @property
+    def waits_for_the_same(self) -> bool:
+        """Whether there are many, and all of them wait for the same events to follow."""
+        if len(self.numbers) < COMMON or len(self.shape.member.conditions) < 2:
+            return False
+        places = [int(name.strip("$'")) - 1 for name in self.shape.follower_columns]
+        return all(len({values[place] for values in self.values}) == 1 for place in places)
+
+    def portion(self) -> Portion:
+        """Return the queries with their constants as columns."""
+        columns: dict[str, pa.Array] = {"$": pa.nulls(len(self.numbers))}
+        for place, literal in enumerate(self.shape.member.constants):
+            values = [each[place] for each in self.values]
+            columns[f"${place + 1}"] = pa.array(values, literal.type.arrow)
+        return Portion(
+            self.shape.member.template,
+            np.array(self.numbers, np.int64),
+            pa.RecordBatch.from_pydict(columns),
+            self.shape.member.conditions,
+        )
+
+
+def numbered(members: Mapping[int, TemplateQuery]) -> list[Portion]:
+    """Return queries by template, with the numbers that they have."""
+    numbers = np.array(list(members), np.int64)
+    found = portions_of(list(members.values()), 0)
+    return [each.renumbered(numbers[each.numbers]) for each in found]
+
+
+def row_of(table: pa.Table, place: int) -> dict[str, object]:
+    """Return the parameters of one query."""
+    return {name: table.column(name)[place].as_py() for name in table.column_names}
+
+
+def occurrences(text: str, row: Mapping[str, object]) -> list[TextConstant]:
+    """Return the places of parameters in a text, with their values."""
+    found = []
+    for match in re.finditer(r"\$([A-Za-z_]\w*)", text):
+        if match[1] in row:
+            value = row[match[1]]
+            found.append(TextConstant(*match.span(), match[1], value))  # type: ignore[arg-type]
+    return found
+
+
+def waits_for_the_same(shape: TextShape, places: Sequence[TextConstant]) -> bool:
+    """Whether no parameter is in a condition on what may follow."""
+    own = {int(name.strip("$'")) - 1 for name in shape.follower_columns}
+    varying = any(isinstance(shape.sources[place], Blank) for place in own)
+    return len(shape.member.conditions) > 1 and bool(places) and not varying
+
+
+def alike(
+    table: pa.Table,
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+    shape: TextShape,
+    places: Sequence[TextConstant],
+    row: Mapping[str, object],
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which rows have the parameters of one row wherever these are part of the shape."""
+    same = np.ones(len(rows), np.bool_)
+    for place, _ in shape.fixed:
+        name = places[place].kind
+        column = table.column(name).take(pa.array(rows))
+        equal = pc.equal(column, pa.scalar(row[name], column.type))
+        same &= np.asarray(equal)
+    return same
+
+
+def portion_of_rows(
+    shape: TextShape,
+    table: pa.Table,
+    places: Sequence[TextConstant],
+    numbers: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> Portion | None:
+    """Return a query for each row of parameters; None if they are not of the types of the plan."""
+    columns: dict[str, pa.Array] = {"$": pa.nulls(len(numbers))}
+    for place, (source, literal) in enumerate(
+        zip(shape.sources, shape.member.constants, strict=True), 1
+    ):
+        kind = literal.type.arrow
+        if isinstance(source, Literal):
+            columns[f"${place}"] = pa.array([literal.value] * len(numbers), kind)
+            continue
+        given = table.column(places[source.blank].kind).combine_chunks()
+        if isinstance(given, pa.ChunkedArray):
+            given = given.chunk(0)
+        exact = given.type == kind or (pa.types.is_integer(given.type) and kind == pa.float64())
+        if not exact or source.negative:
+            return None
+        columns[f"${place}"] = given.cast(kind)
+    constants = pa.RecordBatch.from_pydict(columns)
+    return Portion(
+        shape.member.template, numbers.astype(np.int64), constants, shape.member.conditions
+    )

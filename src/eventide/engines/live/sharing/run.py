@@ -1,0 +1,144 @@
+"""A template that runs: its operators, their states, and the constants of its queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.arrays import no_rows, to_arrow
+from eventide.engines.build import build_live_tree
+from eventide.kernels.compiled import Int32s, Int64s
+from eventide.operators.operator import Size
+from eventide.operators.tree import OperatorTree, States, TreeLeaf
+from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.template import QUERY, Template
+from eventide.plan.tree import remembers
+
+
+@dataclass(frozen=True)
+class TemplateTree:
+    """The operators of a template, and how its leaves are fed."""
+
+    template: Template
+    tree: OperatorTree
+
+    @classmethod
+    def of(cls, template: Template) -> TemplateTree:
+        """Build the operators of a template."""
+        return cls(template, build_live_tree(template.plan))
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """For each leaf, the column with the numbers of queries; empty if events are for all."""
+        return tuple(number_column(leaf) for leaf in self.tree.leaves)
+
+    @cached_property
+    def numbered(self) -> tuple[int, ...]:
+        """The leaves whose events are numbered, in order."""
+        return tuple(place for place, key in enumerate(self.keys) if key)
+
+    @cached_property
+    def is_idle_when_empty(self) -> bool:
+        """Whether, while nothing is remembered, only events that are numbered matter."""
+        return not any(remembers(each) for each in self.template.common)
+
+
+def number_column(leaf: TreeLeaf) -> str:
+    """Return the column of a leaf with the numbers of queries, if it has one."""
+    return next((name for name in leaf.schema.names if name.startswith(QUERY)), "")
+
+
+@dataclass(slots=True)
+class StepCounts:
+    """What a template has done: steps, what they took, rows in and out."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    rows_in: int = 0
+    rows_out: int = 0
+
+    def add(self, seconds: float, rows_in: int, rows_out: int) -> None:
+        """Add a step."""
+        self.steps += 1
+        self.seconds += seconds
+        self.rows_in += rows_in
+        self.rows_out += rows_out
+
+
+@dataclass
+class TemplateRun:
+    """A template in a state: changed in place by steps, and as queries come."""
+
+    tree: TemplateTree
+    states: States
+    numbers: list[Int64s] = field(default_factory=list)
+    constants: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    """How many queries have come, also those that have left since."""
+    has_gone: bool = False
+    """Whether the operators may remember something of queries that have left."""
+    done: StepCounts = field(default_factory=StepCounts)
+    """What it has done since it began."""
+
+    def add(self, portion: Portion) -> None:
+        """Add the constants of queries."""
+        self.numbers.append(portion.numbers)
+        self.constants.append(portion.constants)
+        self.rows += len(portion.numbers)
+
+    @property
+    def table(self) -> pa.RecordBatch:
+        """The constants of all queries."""
+        if len(self.constants) > 1:
+            self.constants = [pa.concat_batches(self.constants)]
+        return self.constants[0]
+
+    def leaf_rows(
+        self,
+        leaf: int,
+        rows: pa.RecordBatch,
+        events: Int64s,
+        numbers: Int64s,
+        places: Int64s | Int32s,
+    ) -> pa.RecordBatch:
+        """Return what a numbered leaf reads: some events, with numbers and constants."""
+        wanted = self.tree.tree.leaves[leaf]
+        if not len(events):
+            return no_rows(wanted.schema)
+        key = self.tree.keys[leaf]
+        suffix = key.removeprefix(QUERY)
+        chosen = to_arrow(events)
+        of_query = to_arrow(places)
+        columns: list[pa.Array] = []
+        for name in wanted.schema.names:
+            if name == key:
+                columns.append(to_arrow(numbers))
+            elif name.startswith("$"):
+                own = name.removesuffix(suffix) if suffix else name
+                columns.append(self.table.column(own).take(of_query))
+            else:
+                columns.append(rows.column(name).take(chosen))
+        return pa.RecordBatch.from_arrays(columns, schema=wanted.schema)
+
+    @property
+    def sizes(self) -> tuple[tuple[str, Size], ...]:
+        """How much its operators remember."""
+        return self.tree.tree.sizes(self.states)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether its operators remember nothing."""
+        return all(size.tuples == 0 for _, size in self.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its constants and numbers take."""
+        return sum(int(each.nbytes) for each in (*self.constants, *self.numbers))
+
+
+def sorted_numbers(parts: list[Int64s]) -> Int64s:
+    """Return the numbers of several portions, ascending."""
+    return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)

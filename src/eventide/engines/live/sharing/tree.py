@@ -1,0 +1,355 @@
+"""Many live queries over the same streams as one tree: an index above each stream, templates above.
+
+    cars ──▶ index of conditions ──▶ (event, query) ──▶ template: WindowAggregate by $query, …
+                                                   ──▶ template: MatchRecognize by $query, …
+
+To the live engine it is a tree like any other, whose results are those of each template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.arrays import to_arrow, to_numpy
+from eventide.engines.live.feeds import within
+from eventide.engines.live.sharing.numbers import GONE, LEAF_BITS, QueryNumbers, entries
+from eventide.engines.live.sharing.run import TemplateRun, TemplateTree
+from eventide.errors import StateError
+from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.operators.envelope import Owner
+from eventide.operators.operator import Size
+from eventide.operators.sharing.predicate_index import PredicateIndex
+from eventide.operators.state import join_parts, split_parts
+from eventide.operators.stateful import Stateful
+from eventide.operators.tree import TreeLeaf
+from eventide.plan.meaning import digest_of
+from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.template import QUERY, Template
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateRows:
+    """The rows of a step of a template; a column says for which query each is."""
+
+    template: Template
+    rows: pa.RecordBatch
+
+
+@dataclass
+class SharedStates:
+    """The queries of a tree, and the states of their templates: changed in place."""
+
+    indexes: dict[str, PredicateIndex]
+    runs: list[TemplateRun] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    """The place of each template's run, by its digest."""
+    numbers: QueryNumbers = field(default_factory=QueryNumbers)
+
+    failed: dict[int, Exception] = field(default_factory=dict)
+    """Queries whose own condition had no value for an event since they were asked for."""
+
+    @property
+    def count(self) -> int:
+        """How many queries there are."""
+        return len(self.numbers.all)
+
+    def take_failed(self) -> dict[int, Exception]:
+        """Return the queries that have failed since the last call."""
+        failed, self.failed = self.failed, {}
+        return failed
+
+
+@dataclass(frozen=True)
+class SharedTree(Stateful[SharedStates]):
+    """Templates over some streams; `leaves` are the streams, with all their columns."""
+
+    leaves: tuple[TreeLeaf, ...]
+    templates: dict[str, TemplateTree] = field(default_factory=dict, compare=False)
+    """The templates that have been met, by digest."""
+    known: dict[str, list[Portion]] = field(default_factory=dict, compare=False)
+    """The queries that have been met, by the digest of their template: a state names its own."""
+    reporter: None = field(default=None, init=False)
+    ends: bool = field(default=True, init=False)
+
+    @cached_property
+    def owner(self) -> Owner:
+        """The owner of the state."""
+        return Owner("SharedTree", digest_of(self.leaves), {})
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams, in the order of the leaves."""
+        return tuple(leaf.scan.stream for leaf in self.leaves)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """Templates have columns of their own."""
+        return pa.schema([])
+
+    @property
+    def schemas(self) -> Iterator[pa.Schema]:
+        """The columns of the rows of each template, without those that say whose they are."""
+        for each in self.templates.values():
+            schema = each.tree.output_schema
+            yield pa.schema([schema.field(name) for name in each.template.columns])
+
+    def initial_state(self) -> SharedStates:
+        """Return the state without queries."""
+        rows = {leaf.scan.stream: leaf.scan.row for leaf in self.leaves}
+        return SharedStates({stream: PredicateIndex(row) for stream, row in rows.items()})
+
+    def add(self, states: SharedStates, portion: Portion) -> None:
+        """Let queries begin in a state that has not seen any of their events."""
+        run = self.run_of(states, portion.template)
+        states.numbers.add(portion.numbers, states.places[portion.template.digest], run.rows)
+        run.add(portion)
+        leaves = run.tree.numbered
+        for leaf, conditions in zip(leaves, portion.conditions, strict=True):
+            index = states.indexes[run.tree.tree.leaves[leaf].scan.stream]
+            own = entries(portion.numbers, leaf)
+            if isinstance(conditions, tuple):
+                index.add(own, conditions)
+            else:
+                index.add_template(own, conditions, portion.constants)
+
+    def know(self, portion: Portion) -> None:
+        """Note queries, so that a state can name them."""
+        self.known.setdefault(portion.template.digest, []).append(portion)
+
+    def run_of(self, states: SharedStates, template: Template) -> TemplateRun:
+        """Return the run of a template in a state, which may be new."""
+        place = states.places.get(template.digest)
+        if place is None:
+            tree = self.templates.get(template.digest)
+            if tree is None:
+                tree = self.templates[template.digest] = TemplateTree.of(template)
+            place = states.places[template.digest] = len(states.runs)
+            states.runs.append(TemplateRun(tree, tree.tree.initial_state()))
+        return states.runs[place]
+
+    def drop(self, states: SharedStates, numbers: Int64s) -> None:
+        """Let queries go; what their operators remember is left until `of_keys`."""
+        places, _ = states.numbers.of(numbers)
+        for place in np.unique(places):
+            run, own = states.runs[place], numbers[places == place]
+            run.has_gone = True
+            for leaf in run.tree.numbered:
+                stream = run.tree.tree.leaves[leaf].scan.stream
+                states.indexes[stream].drop(entries(own, leaf))
+        states.numbers.drop(numbers)
+
+    def portions(self, states: SharedStates, numbers: Int64s) -> Iterator[Portion]:
+        """Yield those of some queries of a state, as they once came."""
+        for run in states.runs:
+            for portion in self.known[run.tree.template.digest]:
+                own = np.isin(portion.numbers, numbers)
+                if own.all():
+                    yield portion
+                elif own.any():
+                    yield portion.only(own)
+
+    def apart(self, states: SharedStates, numbers: Int64s) -> SharedStates:
+        """Return the state of some queries alone; they stay in the old one until dropped."""
+        alone = self.initial_state()
+        for portion in self.portions(states, numbers):
+            self.add(alone, portion)
+            old = self.run_of(states, portion.template)
+            run = self.run_of(alone, portion.template)
+            run.states = run.tree.tree.of_keys(old.states, among(numbers))
+        return alone
+
+    def forget_gone(self, states: SharedStates) -> None:
+        """Free what queries that have left remember."""
+        here = states.numbers.all
+        for run in states.runs:
+            if run.has_gone:
+                run.states = run.tree.tree.of_keys(run.states, among(here))
+                run.has_gone = False
+
+    def can_unite(self, states: SharedStates, other: SharedStates) -> bool:
+        """Whether nothing but what is each query's own is in templates that both have."""
+        both = states.places.keys() & other.places.keys()
+        return all(self.templates[digest].is_idle_when_empty for digest in both)
+
+    def united(self, states: SharedStates, other: SharedStates) -> SharedStates:
+        """Return the queries of both states as one."""
+        # One that left may come back, and is not to meet what it once remembered here.
+        self.forget_gone(states)
+        self.forget_gone(other)
+        for portion in self.portions(other, other.numbers.all):
+            self.add(states, portion)
+        for theirs in other.runs:
+            run = self.run_of(states, theirs.tree.template)
+            run.states = run.tree.tree.united(run.states, theirs.states)
+        return states
+
+    def step(
+        self, states: SharedStates, rows: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[SharedStates, tuple[TemplateRows, ...]]:
+        """Take the events of each stream before `until_us`; return the rows of each template."""
+        events = dict(zip(self.streams, rows, strict=True))
+        matched = self.matched(states, events)
+        emitted: list[TemplateRows] = []
+        for place, run in enumerate(states.runs):
+            inputs = self.inputs_of(run, events, matched.get(place, {}))
+            if inputs is None:
+                continue
+            started = perf_counter()
+            try:
+                run.states, output = run.tree.tree.step(run.states, inputs, until_us)
+            except Exception as error:
+                self.fail(states, place, error)
+                continue
+            rows_in = sum(each.num_rows for each in inputs)
+            run.done.add(perf_counter() - started, rows_in, output.num_rows)
+            if run.has_gone and output.num_rows:
+                output = self.only_here(states, output)
+            if output.num_rows:
+                emitted.append(TemplateRows(run.tree.template, output))
+        return states, tuple(emitted)
+
+    def only_here(self, states: SharedStates, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows without those of queries that have left."""
+        places, _ = states.numbers.of(to_numpy(rows.column(QUERY)))
+        return rows.filter(to_arrow(places != GONE))
+
+    def fail(self, states: SharedStates, place: int, error: Exception) -> None:
+        """End all queries of a template that cannot go on."""
+        here = states.numbers.all
+        own = here[states.numbers.of(here)[0] == place]
+        states.failed |= dict.fromkeys(own.tolist(), error)
+        self.drop(states, own)
+        states.runs[place].states = states.runs[place].tree.tree.initial_state()
+
+    def matched(
+        self, states: SharedStates, events: Mapping[str, pa.RecordBatch]
+    ) -> dict[int, dict[int, pa.RecordBatch]]:
+        """Return the rows of numbered leaves, by the place of their run and the leaf."""
+        found: dict[int, dict[int, pa.RecordBatch]] = {}
+        for stream, rows in events.items():
+            index = states.indexes[stream]
+            if not rows.num_rows or not len(index):
+                continue
+            places, entered = index.matches(rows)
+            if index.failed:
+                self.fail_alone(states, index.failed)
+            if not len(places):
+                continue
+            numbers, leaves = entered >> LEAF_BITS, entered & ((1 << LEAF_BITS) - 1)
+            runs, constants = states.numbers.of(numbers)
+            for wanted in groups_of(runs, leaves):
+                run, leaf = int(runs[wanted[0]]), int(leaves[wanted[0]])
+                taken = states.runs[run].leaf_rows(
+                    leaf, rows, places[wanted], numbers[wanted], constants[wanted]
+                )
+                found.setdefault(run, {})[leaf] = taken
+        return found
+
+    def fail_alone(self, states: SharedStates, failed: Mapping[int, Exception]) -> None:
+        """End queries whose own conditions have no value for an event."""
+        by_number = {entry >> LEAF_BITS: error for entry, error in failed.items()}
+        states.failed |= by_number
+        self.drop(states, np.array(sorted(by_number), np.int64))
+
+    def inputs_of(
+        self,
+        run: TemplateRun,
+        events: Mapping[str, pa.RecordBatch],
+        matched: Mapping[int, pa.RecordBatch],
+    ) -> tuple[pa.RecordBatch, ...] | None:
+        """Return what the leaves of a template read; None if a step would change nothing."""
+        if not matched and run.tree.is_idle_when_empty and run.is_empty:
+            return None
+        nothing = np.empty(0, np.int64)
+        inputs: list[pa.RecordBatch] = []
+        for place, leaf in enumerate(run.tree.tree.leaves):
+            rows = matched.get(place)
+            if rows is None and run.tree.keys[place]:
+                rows = run.leaf_rows(place, events[leaf.scan.stream], nothing, nothing, nothing)
+            if rows is None:
+                rows = events[leaf.scan.stream].select(leaf.schema.names)
+            inputs.append(within(rows, leaf.scan.time_range))
+        return tuple(inputs)
+
+    def knowing(self, states: SharedStates, newest_us: Sequence[int]) -> SharedStates:  # noqa: ARG002
+        """Return the states: standing queries run alone."""
+        return states
+
+    def reached(self, state: SharedStates, until_us: int) -> int:
+        """Return the instant before which the rows of all templates are complete."""
+        return min(
+            (run.tree.tree.reached(run.states, until_us) for run in state.runs), default=until_us
+        )
+
+    def sizes(self, states: SharedStates) -> tuple[tuple[str, Size], ...]:
+        """Return how much indexes, constants and the operators of all templates keep."""
+        found = [
+            (f"{stream}, conditions", Size(len(index), index.nbytes))
+            for stream, index in states.indexes.items()
+        ]
+        found.append(("queries", Size(states.count, states.numbers.nbytes)))
+        for run in states.runs:
+            found.append(("constants", Size(run.rows, run.nbytes)))
+            found += run.sizes
+        return tuple(found)
+
+    def size(self, state: SharedStates) -> Size:
+        """Return the size of all."""
+        sizes = [size for _, size in self.sizes(state)]
+        return Size(sum(each.tuples for each in sizes), sum(each.bytes for each in sizes))
+
+    def write(self, state: SharedStates) -> bytes:
+        """Write the numbers of the queries of each template, and its states."""
+        here = state.numbers.all
+        places, _ = state.numbers.of(here)
+        parts: list[bytes] = []
+        for place, run in enumerate(state.runs):
+            parts.append(run.tree.template.digest.encode())
+            parts.append(here[places == place].tobytes())
+            kept = run.tree.tree.of_keys(run.states, among(here)) if run.has_gone else run.states
+            parts.append(run.tree.tree.write(kept))
+        return join_parts(parts)
+
+    def read(self, written: bytes) -> SharedStates:
+        """Read back what `write` wrote, with the same queries."""
+        parts = split_parts(written)
+        states = self.initial_state()
+        for digest, numbers, operators in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            wanted = np.frombuffer(numbers, np.int64)
+            found = 0
+            for portion in self.known.get(digest.decode(), ()):
+                own = portion.only(np.isin(portion.numbers, wanted))
+                found += len(own.numbers)
+                if len(own.numbers):
+                    self.add(states, own)
+            if found != len(wanted):
+                message = f"the state is of {len(wanted)} queries of a template, {found} are known"
+                raise StateError(message, hint="subscribe to the same queries first")
+            run = self.run_of(states, self.templates[digest.decode()].template)
+            run.states = run.tree.tree.read(operators)
+        return states
+
+
+def among(numbers: Int64s) -> Callable[[pa.Array], Bools]:
+    """Return a function that says which values of a column are among some numbers."""
+
+    def wanted(column: pa.Array) -> Bools:
+        return np.isin(to_numpy(column), numbers)
+
+    return wanted
+
+
+def groups_of(runs: Int32s, leaves: Int64s) -> list[Int64s]:
+    """Return the places of each pair of run and leaf, in order; most often there is one pair."""
+    pair = (runs.astype(np.int64) << LEAF_BITS) | leaves
+    if (pair == pair[0]).all():
+        return [np.arange(len(pair))]
+    order = np.argsort(pair, kind="stable")
+    borders = np.flatnonzero(np.diff(pair[order])) + 1
+    return np.split(order, borders)

@@ -1,0 +1,79 @@
+"""Queries of one template that begin together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventide.plan.expressions import Expression
+from eventide.plan.sharing.template import Template, TemplateQuery
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """Some queries of a template, by their numbers, which ascend.
+
+    `constants` has a row for each query. `conditions` are those of each numbered leaf: one for each
+    query, or one for all of them in which a column `$1` stands for the constant of that name.
+    """
+
+    template: Template
+    numbers: Int64s
+    constants: pa.RecordBatch
+    conditions: tuple[tuple[Expression, ...] | Expression, ...]
+
+    def only(self, wanted: npt.NDArray[np.bool_]) -> Portion:
+        """Return the queries that are wanted."""
+        conditions = tuple(
+            tuple(one for one, is_wanted in zip(each, wanted, strict=True) if is_wanted)
+            if isinstance(each, tuple)
+            else each
+            for each in self.conditions
+        )
+        constants = self.constants.filter(pa.array(wanted))
+        return replace(
+            self, numbers=self.numbers[wanted], constants=constants, conditions=conditions
+        )
+
+    def renumbered(self, numbers: Int64s) -> Portion:
+        """Return the same queries with other numbers."""
+        return replace(self, numbers=numbers)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """How many bytes the constants take."""
+        return int(self.constants.nbytes + self.numbers.nbytes)
+
+
+def portions_of(members: Sequence[TemplateQuery], first: int) -> list[Portion]:
+    """Return queries by template, numbered from `first` on in their order."""
+    places: dict[str, list[int]] = {}
+    for place, member in enumerate(members):
+        places.setdefault(member.template.digest, []).append(place)
+    found = []
+    for own in places.values():
+        chosen = [members[place] for place in own]
+        conditions = zip(*(each.conditions for each in chosen), strict=True)
+        numbers = np.array(own, np.int64) + first
+        found.append(Portion(chosen[0].template, numbers, constants_of(chosen), tuple(conditions)))
+    return found
+
+
+def constants_of(members: Sequence[TemplateQuery]) -> pa.RecordBatch:
+    """Return the constants of queries of one template, a row for each."""
+    columns = {
+        f"${place}": pa.array(
+            [each.constants[place - 1].value for each in members], kind.type.arrow
+        )
+        for place, kind in enumerate(members[0].constants, 1)
+    }
+    # A batch without columns has no rows, so there is always one.
+    columns["$"] = pa.nulls(len(members))
+    return pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,34 @@
+"""The rules by which live queries share work, and what each costs and saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRules:
+    """Which rules are on. None of them changes a row; tests try all subsets.
+
+    index_conditions  Filter(p, Scan) -> Scan, and p becomes an entry of the predicate index of the
+                      stream: an event costs what the conditions cost that may hold, not all.
+    lift_constants    x > 70 -> x > $1, and 70 becomes a value in the row of the query: queries
+                      that differ in it are one template. Costs a column where it is needed.
+    share_followers   Sequence(numbered, numbered) -> Sequence(numbered, plain), if many queries
+                      wait for the same events: an event is then not repeated for each of them.
+                      Pays off from some queries on that have the same condition there.
+    share_windows     windows of one stream that differ in size and slide are merged from the same
+                      slices: an event is added once, however many windows there are.
+    """
+
+    index_conditions: bool = True
+    lift_constants: bool = True
+    share_followers: bool = True
+    share_windows: bool = True
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """The names of the rules that are on, in the order in which they are tried."""
+        return tuple(each.name for each in fields(self) if getattr(self, each.name))
+
+
+ALL_RULES = SharingRules()

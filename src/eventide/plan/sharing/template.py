@@ -1,0 +1,201 @@
+"""What a live query has in common with others: its template, and in what it may differ.
+
+    SELECT * FROM cars WHERE lane = 3 …        leaf condition  lane = 3
+      MATCH_RECOGNIZE (PARTITION BY car        template        the rest, with `$query` as one more
+        DEFINE B AS speed > 70 …)                              key and `$1` instead of 70
+
+A template runs once for all its queries. It reads rows (event, `$query`, `$1`, …): an event and the
+number of a query whose leaf condition is true on it, with the constants of that query. So all rows
+of a query have the same `$query`, and every node keeps them apart from those of other queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+
+from eventide.plan.expressions import ALWAYS, Expression, Literal, substituted
+from eventide.plan.failing import can_fail
+from eventide.plan.meaning import digest_of
+from eventide.plan.nodes import Filter, Project, Scan, scans_of
+from eventide.plan.passes.merge_filters import merge_filters
+from eventide.plan.passes.prune_columns import prune_columns
+from eventide.plan.sharing.literals import TakenConstants, lifted, lifted_item
+from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.tree import Plan, Row, Use, named_columns
+from eventide.schema import INT64, QUERY_NUMBER
+
+QUERY = QUERY_NUMBER
+"""The column with the number of the query that a row is for."""
+MOST_LEAVES = 16
+
+
+@dataclass(frozen=True)
+class Template:
+    """The part of a plan that queries have in common; its scans read `$query` and constants."""
+
+    plan: Plan
+    columns: tuple[str, ...]
+    """The columns of a query's rows, without `$query`."""
+
+    @cached_property
+    def digest(self) -> str:
+        """A short name of what it means."""
+        return digest_of(self.plan, self.columns)
+
+    @cached_property
+    def leaves(self) -> tuple[Scan, ...]:
+        """Its scans, left to right."""
+        return scans_of(self.plan)
+
+    @cached_property
+    def common(self) -> tuple[Plan, ...]:
+        """Its largest parts that are the same for all queries: what reads no numbers."""
+        return tuple(_common(self.plan))
+
+    @cached_property
+    def streams(self) -> frozenset[str]:
+        """The streams that it reads."""
+        return frozenset(leaf.stream for leaf in self.leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateQuery:
+    """A query of a template: its condition on the events of each leaf, and its constants."""
+
+    template: Template
+    conditions: tuple[Expression, ...]
+    constants: tuple[Literal, ...]
+
+    def opened(self) -> TemplateQuery:
+        """Return the same with columns instead of constants also in its conditions."""
+        constants = TakenConstants(list(self.constants))
+        conditions = tuple(lifted(each, constants, "", over_rows=False) for each in self.conditions)
+        return replace(self, conditions=conditions, constants=tuple(constants.values))
+
+
+def member_of(
+    plan: Plan, *, common: bool = False, rules: SharingRules = ALL_RULES
+) -> TemplateQuery | None:
+    """Return the template of a live query's plan, and what is its own; None if it runs alone.
+
+    With `common`, what may follow an event is part of the template, also its constants: good for
+    many queries that wait for the same events. Otherwise it is each query's own, so that the index
+    finds the queries that an event matters to.
+    """
+    numbering = _Numbering(common and rules.share_followers, rules)
+    try:
+        whole = numbering.numbered(merge_filters(_sunk(plan)), next(numbering.names), {})
+    except _Alone:
+        return None
+    if len(numbering.conditions) > MOST_LEAVES:
+        return None
+    shown = tuple(plan.row)
+    if tuple(whole.row) != (*shown, QUERY):
+        row = whole.row
+        whole = Project(whole, named_columns({name: row[name] for name in (*shown, QUERY)}))
+    template = Template(prune_columns(whole), shown)
+    return TemplateQuery(template, tuple(numbering.conditions), tuple(numbering.constants.values))
+
+
+class _Alone(Exception):  # noqa: N818 - control flow, never seen outside
+    """The plan has a node in which rows of different queries would meet."""
+
+
+class _Numbering:
+    """A walk through a plan that gives its rows the numbers of queries, and takes constants out."""
+
+    def __init__(self, common: bool, rules: SharingRules) -> None:
+        self.common = common
+        self.rules = rules
+        self.constants = TakenConstants()
+        self.conditions: list[Expression] = []
+        """The conditions of the scans whose events are numbered, left to right."""
+        self.names = (QUERY + "'" * number for number in count())
+
+    def numbered(self, plan: Plan, key: str, above: Row) -> Plan:
+        """Return a plan whose rows have the number `key` of a query, and the constants `above`."""
+        match plan:
+            case Filter(source=Scan() as scan, condition=condition) if self.rules.index_conditions:
+                return self.leaf(scan, condition, key, above)
+            case Scan():
+                return self.leaf(plan, ALWAYS, key, above)
+        before = len(self.constants.values)
+        node = self.without_constants(plan, key.removeprefix(QUERY))
+        own = {
+            f"${place}{key.removeprefix(QUERY)}": literal.type
+            for place, literal in enumerate(self.constants.values[before:], before + 1)
+        }
+        keys: list[str] = []
+        children: list[Plan] = []
+        for place, child in enumerate(node.children):
+            beside = node.beside and place > 0
+            if beside and self.rules.share_followers and (self.common or is_same_for_all(child)):
+                keys.append("")
+                children.append(child)
+                continue
+            keys.append(next(self.names) if beside else key)
+            children.append(self.numbered(child, keys[-1], {} if beside else {**above, **own}))
+        given = iter(children)
+        keyed = node.with_children(lambda _: next(given)).keyed(tuple(keys), above)
+        if keyed is None:
+            raise _Alone
+        return keyed
+
+    def leaf(self, scan: Scan, condition: Expression, key: str, above: Row) -> Scan:
+        """Return a scan of numbered events; its condition is the query's own."""
+        if scan.written is not None or any(name.startswith("$") for name in scan.row):
+            raise _Alone
+        self.conditions.append(condition)
+        return replace(scan, columns=(*scan.columns, (key, INT64), *above.items()))
+
+    def without_constants(self, node: Plan, suffix: str) -> Plan:
+        """Return a node with columns instead of constants."""
+        if any(can_fail(each, overflows=False) for each, _ in node.expressions):
+            raise _Alone
+        if not self.rules.lift_constants:
+            return node
+
+        def changed(expression: Expression, use: Use) -> Expression:
+            if use.role != "condition":
+                return expression
+            return lifted(expression, self.constants, suffix, over_rows=not use.local)
+
+        node = node.with_expressions(changed)
+        if isinstance(node, Project):
+            items = tuple(lifted_item(each, self.constants, suffix) for each in node.items)
+            return replace(node, items=items)
+        return node
+
+
+def is_same_for_all(plan: Plan) -> bool:
+    """Whether a plan has nothing in which queries might differ: no condition on its events."""
+    if isinstance(plan, Filter):
+        return False
+    constants = TakenConstants()
+    for expression, use in plan.expressions:
+        if use.role == "condition":
+            lifted(expression, constants, "", over_rows=False)
+    return not constants.values and all(map(is_same_for_all, plan.children))
+
+
+def _sunk(plan: Plan) -> Plan:
+    """Filter(p, Project(items, x)) -> Project(items, Filter(p', x)), all the way down."""
+    plan = plan.with_children(_sunk)
+    if isinstance(plan, Filter) and isinstance(plan.source, Project):
+        project = plan.source
+        meaning = {each.name: each.expression for each in project.items}
+        condition = substituted(plan.condition, meaning)
+        if not can_fail(condition):
+            return replace(project, source=_sunk(Filter(project.source, condition)))
+    return plan
+
+
+def _common(plan: Plan) -> Iterator[Plan]:
+    if not any(name.startswith(QUERY) for scan in scans_of(plan) for name in scan.row):
+        yield plan
+        return
+    for child in plan.children:
+        yield from _common(child)

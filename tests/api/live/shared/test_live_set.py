@@ -1,0 +1,169 @@
+"""Sets of live queries: what they are asked for, their rows, and how queries come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import eventide as ev
+from eventide.api.live.row_queue import LiveRows
+from eventide.errors import BindError, SchemaError, StateError
+
+TEXT = "SELECT symbol, price FROM trades WHERE symbol = $symbol AND price > $least"
+ROWS = [{"symbol": "a", "least": 5}, {"symbol": "b", "least": 2.5}, {"symbol": "a", "least": 8}]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[ev.Database]:
+    with ev.open(tmp_path / "db") as opened:
+        opened.create_stream("trades", {"symbol": "string", "price": "float64"})
+        yield opened
+
+
+def append(db: ev.Database, first: int, *prices: float, symbol: str = "a") -> None:
+    db.stream("trades").append(
+        [
+            {"ts": (first + i) * 1_000_000, "symbol": symbol, "price": p}
+            for i, p in enumerate(prices)
+        ]
+    )
+
+
+def pairs(rows: list[LiveRows]) -> list[tuple[object, float]]:
+    found = [row for each in rows for row in each.rows()]
+    return [(row["query"], row["price"]) for row in found]
+
+
+def test_a_query_for_each_row_of_a_table(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many(TEXT, ROWS, got.append)
+    append(db, 0, 4, 6, 9)
+    append(db, 3, 3, symbol="b")
+    live.finish()
+    assert sorted(pairs(got)) == [(0, 6), (0, 9), (1, 3), (2, 9)]
+
+
+def test_tables_of_any_kind(db: ev.Database) -> None:
+    table = pa.table({"symbol": ["a"], "least": [1.0], "unused": [3]})
+    assert len(db.subscribe_many(TEXT, table)) == 1
+    assert len(db.subscribe_many(TEXT, table.to_pandas())) == 1
+
+
+def test_queries_come_and_go_while_events_flow(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many(TEXT, ROWS[:1], got.append)
+    append(db, 0, 10)
+    assert live.add(TEXT, ROWS[1:]) == range(1, 3)
+    append(db, 1, 11, 12)
+    live.advance("1970-01-01 00:00:02.5")
+    live.drop(0)
+    append(db, 3, 13)
+    live.finish()
+    assert sorted(pairs(got)) == [(0, 10), (0, 11), (0, 12), (2, 11), (2, 12), (2, 13)]
+
+
+def test_names(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    texts = {
+        "dear": "SELECT price FROM trades WHERE price > 5",
+        "count": "SELECT COUNT(*) AS n FROM trades GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)",
+        "standing": "SELECT COUNT(*) AS n FROM trades [RANGE 5 SECONDS]",
+    }
+    live = db.subscribe_many(texts, on_result=got.append)
+    append(db, 0, 4, 6)
+    live.finish()
+    found = {row["query"] for rows in got for row in rows.rows()}
+    assert found == {"dear", "count", "standing"}
+    assert got[0].columns[0] == "query"
+
+
+def test_no_query_of_a_set_begins_if_one_is_wrong(db: ev.Database) -> None:
+    with pytest.raises(BindError) as error:
+        db.subscribe_many({"good": "SELECT price FROM trades", "bad": "SELECT prize FROM trades"})
+    assert "in the query 'bad'" in error.value.__notes__
+    assert not db.queries()
+
+
+@pytest.mark.parametrize(
+    ("queries", "parameters", "message"),
+    [
+        (TEXT, [{"symbol": "a"}], "no column 'least' in the table of parameters"),
+        (["SELECT price FROM trades"], [{"x": 1}], "parameters go with one text"),
+    ],
+)
+def test_wrong_calls(db: ev.Database, queries: object, parameters: object, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        db.subscribe_many(queries, parameters)  # type: ignore[arg-type]
+
+
+def test_a_query_that_is_not_there(db: ev.Database) -> None:
+    live = db.subscribe_many({"dear": "SELECT price FROM trades WHERE price > 5"})
+    with pytest.raises(SchemaError, match="no query 'deer'"):
+        live.drop("deer")
+    with pytest.raises(SchemaError, match="already"):
+        live.add({"dear": "SELECT price FROM trades"})
+    live.cancel()
+    with pytest.raises(StateError, match="finished"):
+        live.add({"other": "SELECT price FROM trades"})
+
+
+def test_a_query_without_an_answer_leaves_and_the_others_go_on(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many(
+        {
+            "fails": "SELECT price FROM trades WHERE CAST(symbol AS BIGINT) > 3",
+            "goes on": "SELECT price FROM trades WHERE price > 5",
+        },
+        on_result=got.append,
+    )
+    append(db, 0, 6, 7)
+    append(db, 2, 8, 9)
+    live.finish()
+    assert list(live.failures) == ["fails"]
+    assert [price for _, price in pairs(got)] == [6, 7, 8, 9]
+
+
+def test_events_of_other_processes_and_what_was_stored_before(db: ev.Database) -> None:
+    append(db, 0, 100)
+    got: list[LiveRows] = []
+    live = db.subscribe_many(TEXT, ROWS, got.append)
+    with ev.open(db.store.path) as other:
+        append(other, 1, 6)
+    assert live.wait(30)
+    live.finish()
+    assert pairs(got) == [(0, 6)]
+
+
+def test_a_set_can_be_paused(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many(TEXT, ROWS[:1], got.append)
+    live.pause()
+    append(db, 0, 6, 7)
+    assert not got
+    live.resume()
+    live.finish()
+    assert pairs(got) == [(0, 6), (0, 7)]
+
+
+def test_rows_may_be_pulled(db: ev.Database) -> None:
+    live = db.subscribe_many(TEXT, ROWS[:1])
+    live.pulled()
+    append(db, 0, 6, 7, 8)
+    rows = live.next(timeout=30)
+    assert rows is not None
+    assert [row["price"] for row in rows.rows()] == [6, 7]
+
+
+def test_it_is_listed_with_its_numbers(db: ev.Database) -> None:
+    live = db.subscribe_many(TEXT, ROWS)
+    append(db, 0, 6, 7)
+    (found,) = db.queries()
+    assert found is live
+    metrics = live.metrics()
+    assert metrics["status"] == "running"
+    assert metrics["events_in"] == 2
+    assert "3 queries" in repr(live)
+    assert "index of trades: 3 conditions" in db.explain_all()

@@ -1,0 +1,195 @@
+"""Each of many queries that come and go has the rows that it has alone: all kinds, any cutting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eventide.engines.live.engine import LiveEngine, LiveState
+from eventide.engines.live.sharing.many import ManyQueries, ManyStep
+from eventide.engines.live.sharing.planned import ManyPlanner
+from eventide.lang.sql import plan_sql
+from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from tests.engines.live.sharing.texts import (
+    CATALOG,
+    KINDS,
+    PATTERNS,
+    SECOND,
+    SELECTIONS,
+    SEQUENCES,
+    WINDOWS,
+    Draw,
+    events,
+)
+from tests.exploring import EXPLORING
+
+pytestmark = pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+Bag = Counter[tuple[str, ...]]
+
+
+@dataclass
+class Alone:
+    """The twin: a query that runs alone from its start, and its rows."""
+
+    engine: LiveEngine
+    state: LiveState
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+
+
+class Compared:
+    """Queries in one engine, and each of them in an engine of its own."""
+
+    def __init__(self, lateness_us: int, rules: SharingRules = ALL_RULES) -> None:
+        self.lateness_us = lateness_us
+        self.many = ManyQueries(CATALOG, lateness_us)
+        self.planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params), rules)
+        self.alone: dict[int, Alone] = {}
+        self.texts: list[str] = []
+        self.found: dict[int, Bag] = {}
+        self.gone: dict[int, Bag] = {}
+
+    def add(self, texts: Sequence[str]) -> None:
+        planned = self.planner.texts(texts, len(self.texts))
+        for portion in planned.portions:
+            self.many.add(portion)
+        for number, plan in planned.lone.items():
+            engine = LiveEngine.of(plan, CATALOG, self.lateness_us)
+            self.many.add_lone(number, engine, engine.initial_state())
+        for text in texts:
+            engine = LiveEngine.of(plan_sql(text, CATALOG), CATALOG, self.lateness_us)
+            number = len(self.texts)
+            self.alone[number] = Alone(engine, engine.initial_state())
+            self.found[number] = Counter()
+            self.texts.append(text)
+
+    def drop(self, number: int) -> None:
+        self.many.drop(np.array([number], np.int64))
+        self.gone[number] = self.found[number].copy()
+        del self.alone[number]
+
+    def take(self, stream: str, rows: pa.RecordBatch) -> None:
+        self.note(self.many.take({stream: rows}))
+        for each in self.alone.values():
+            if stream in each.engine.streams:
+                each.state, reported = each.engine.take(each.state, {stream: rows})
+                each.rows.append(reported.rows)
+
+    def finish(self) -> None:
+        self.note(self.many.finish())
+        for each in self.alone.values():
+            each.state, reported = each.engine.finish(each.state)
+            each.rows.append(reported.rows)
+
+    def note(self, step: ManyStep) -> None:
+        assert not step.failed
+        for each in step.rows:
+            for number in np.unique(each.numbers):
+                self.found[int(number)] += bag([each.rows.filter(pa.array(each.numbers == number))])
+
+    def dump_and_load(self) -> None:
+        for shared in self.many.shared:
+            shared.load(shared.dump())
+
+    def check(self) -> None:
+        for number, each in self.alone.items():
+            assert self.found[number] == bag(each.rows), self.texts[number]
+        for number, rows in self.gone.items():
+            assert self.found[number] == rows, f"rows after it left: {self.texts[number]}"
+
+
+def bag(rows: Iterable[pa.RecordBatch]) -> Bag:
+    return Counter(tuple(map(repr, row.items())) for batch in rows for row in batch.to_pylist())
+
+
+def some_rules(random: Random) -> SharingRules:
+    """Return all rules, or any subset of them."""
+    if random.random() < 0.5:
+        return ALL_RULES
+    return SharingRules(**{each.name: random.random() < 0.5 for each in fields(SharingRules)})
+
+
+def run(random: Random, kinds: Sequence[Draw], disorder: float) -> Compared:
+    """Let queries come and go while events flow, with any rules."""
+    compared = Compared(random.choice([0, 0, 2 * SECOND]), some_rules(random))
+    now_us, following = 0, dict.fromkeys(CATALOG, 0)
+    for _ in range(random.randrange(6, 14)):
+        compared.add([random.choice(kinds)(random) for _ in range(random.choice([0, 1, 4, 12]))])
+        if compared.alone and random.random() < 0.4:
+            compared.drop(random.choice(list(compared.alone)))
+        stream, count = random.choice(["cars", "cars", "photos"]), random.choice([0, 1, 5, 30])
+        rows, now_us = events(random, stream, count, now_us, following[stream], disorder)
+        following[stream] += count
+        compared.take(stream, rows)
+        if random.random() < 0.3:
+            compared.dump_and_load()
+    compared.finish()
+    return compared
+
+
+SEEDS = range(200 if EXPLORING else 3)
+
+
+@pytest.mark.parametrize("disorder", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "kinds", [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, KINDS], ids=["s", "w", "p", "q", "all"]
+)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_queries_answer_as_if_they_ran_alone(
+    seed: int, kinds: Sequence[Draw], disorder: float
+) -> None:
+    run(Random(seed), kinds, disorder).check()
+
+
+def test_queries_that_begin_while_events_flow_soon_run_with_the_others() -> None:
+    random, compared, now_us = Random(1), Compared(0), 0
+    for step in range(12):
+        compared.add([SELECTIONS[0](random), WINDOWS[0](random)])
+        rows, now_us = events(random, "cars", 10, now_us + SECOND, 10 * step, 0)
+        compared.take("cars", rows)
+    assert [len(each.states) for each in compared.many.shared] == [1]
+
+
+def test_a_query_that_left_is_forgotten() -> None:
+    random, compared = Random(2), Compared(0)
+    compared.add([WINDOWS[0](random) for _ in range(20)])
+    rows, _ = events(random, "cars", 50, 0, 0, 0)
+    compared.take("cars", rows)
+    for number in range(20):
+        compared.drop(number)
+    assert not compared.many.shared
+
+
+def test_what_queries_that_left_remember_is_freed_while_others_go_on() -> None:
+    random, compared = Random(3), Compared(0)
+    compared.add([WINDOWS[0](random) for _ in range(20)])
+    rows, _ = events(random, "cars", 50, 0, 0, 0)
+    compared.take("cars", rows)
+    (shared,) = compared.many.shared
+    before = sum(size.tuples for _, size in shared.sizes())
+    for number in range(19):
+        compared.drop(number)
+    shared.forget_gone()
+    assert sum(size.tuples for _, size in shared.sizes()) < before / 4
+    compared.finish()
+    compared.check()
+
+
+@pytest.mark.parametrize("kinds", [WINDOWS, PATTERNS, SEQUENCES], ids=["w", "p", "q"])
+@pytest.mark.parametrize("seed", range(20 if EXPLORING else 2))
+def test_a_query_goes_on_by_itself_and_joins_again(seed: int, kinds: Sequence[Draw]) -> None:
+    random, compared, now_us = Random(seed), Compared(0), 0
+    compared.add([random.choice(kinds)(random) for _ in range(8)])
+    for step in range(6):
+        rows, now_us = events(random, "cars", 12, now_us, 12 * step, 0)
+        compared.take("cars", rows)
+        for shared in compared.many.shared:
+            number = int(random.choice(shared.numbers.tolist()))
+            shared.join(shared.apart(number))
+    compared.finish()
+    compared.check()

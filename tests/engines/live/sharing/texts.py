@@ -1,0 +1,125 @@
+"""Texts of live queries of all kinds, with constants drawn at random, and events for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pyarrow as pa
+
+from eventide.schema import Schema
+
+SECOND = 1_000_000
+CATALOG = {
+    "cars": Schema.of({"car": "string", "speed": "float64", "lane": "int64"}),
+    "photos": Schema.of({"car": "string"}),
+}
+Draw = Callable[[Random], str]
+
+SELECTIONS: tuple[Draw, ...] = (
+    lambda r: f"SELECT * FROM cars WHERE speed > {r.randrange(100)} AND lane = {r.randrange(4)}",
+    lambda r: (
+        f"SELECT * FROM cars WHERE speed > {r.randrange(100)}.5 OR NOT lane = {r.randrange(4)}"
+    ),
+    lambda r: (
+        f"SELECT car, speed * 2 AS d, 'rule {r.randrange(9)}' AS rule FROM cars "
+        f"WHERE car = '{r.choice('abc')}' AND speed >= -{r.randrange(5)}"
+    ),
+    lambda r: (
+        f"SELECT car, ts, lane FROM cars WHERE lane = {r.randrange(4)} "
+        f"UNION ALL SELECT car, ts, 7 AS lane FROM photos WHERE car = '{r.choice('abc')}'"
+    ),
+)
+WINDOWS: tuple[Draw, ...] = (
+    lambda r: (
+        f"SELECT car, window_start, SUM(speed) AS m FROM cars WHERE lane = {r.randrange(4)} "
+        f"GROUP BY car, TUMBLE(ts, INTERVAL '{r.choice([5, 10])}' SECOND) "
+        f"HAVING SUM(speed) > {r.randrange(300)}"
+    ),
+    lambda r: (
+        "SELECT COUNT(*) AS n, window_end FROM cars "
+        f"GROUP BY HOP(ts, INTERVAL '2' SECOND, INTERVAL '{r.choice([4, 6])}' SECOND)"
+    ),
+    lambda r: (
+        "SELECT car, COUNT(*) AS n FROM cars "
+        f"WHERE speed > {r.randrange(60)} GROUP BY car, SESSION(ts, INTERVAL '2' SECOND)"
+    ),
+    lambda r: (
+        "SELECT car, speed, AVG(speed) OVER (PARTITION BY car ORDER BY ts "
+        "RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW) AS m "
+        f"FROM cars WHERE lane >= {r.randrange(4)}"
+    ),
+    lambda r: (
+        "SELECT a, SUM(b) AS s FROM (SELECT car AS a, window_start, AVG(speed) AS b FROM cars "
+        f"WHERE lane = {r.randrange(4)} GROUP BY car, TUMBLE(ts, INTERVAL '2' SECOND)) "
+        "GROUP BY a, TUMBLE(ts, INTERVAL '6' SECOND)"
+    ),
+)
+PATTERNS: tuple[Draw, ...] = (
+    lambda r: (
+        f"SELECT * FROM (SELECT * FROM cars WHERE lane <> {r.randrange(4)}) MATCH_RECOGNIZE ("
+        "PARTITION BY car ORDER BY ts MEASURES FIRST(A.ts) AS f, LAST(B.speed) AS top "
+        f"PATTERN (A B+) WITHIN INTERVAL '8' SECOND DEFINE A AS speed > {r.randrange(100)}, "
+        f"B AS speed > PREV(speed) + {r.randrange(10)})"
+    ),
+    lambda r: (
+        f"FROM cars PARTITION BY car DEFINE fast AS speed > {r.randrange(40, 90)}, "
+        f"legal AS speed < {r.randrange(40, 90)} "
+        "PATTERN legal overlaps fast WITHIN 1 MINUTE RETURN LAST(legal.speed) AS reached"
+    ),
+)
+SEQUENCES: tuple[Draw, ...] = (
+    lambda r: (
+        f"SELECT * FROM FILTER{{speed > {r.randrange(100)}}}(cars) "
+        f"NEXT{{$1.car = $2.car AND DUR <= {r.choice([10, 20])}s}}(photos)"
+    ),
+    lambda r: (
+        f"SELECT * FROM FILTER{{speed > {r.randrange(100)}}}(cars) "
+        f"NEXT{{$1.car = $2.car AND $2.speed > $1.speed + {r.randrange(9)} "
+        f"AND $2.lane = {r.randrange(4)} AND DUR <= 20s}}(cars)"
+    ),
+    lambda r: (
+        f"SELECT * FROM (SELECT *, 1 AS n FROM FILTER{{lane = {r.randrange(4)}}}(cars)) "
+        "FOLD{$2.car = $.car AND DUR <= 12s, "
+        f"$2.speed > $.speed AND $2.speed > {r.randrange(50)}, $.n + 1 AS n}}(cars)"
+    ),
+    lambda r: (
+        f"SELECT * FROM (SELECT lane AS first FROM FILTER{{lane = {r.randrange(4)}}}(cars)) "
+        f"NEXT{{DUR <= 9s}}(FILTER{{speed > {r.randrange(50)}}}(cars) "
+        "NEXT{$1.car = $2.car}(photos))"
+    ),
+)
+STANDING: tuple[Draw, ...] = (
+    lambda r: (
+        "SELECT car, COUNT(*) AS n FROM cars [RANGE 5 SECONDS] "
+        f"WHERE lane = {r.randrange(4)} GROUP BY car"
+    ),
+    lambda r: (
+        "SELECT c.car, c.speed FROM cars [RANGE 3 SECONDS] c JOIN photos [RANGE 3 SECONDS] p "
+        f"ON p.car = c.car WHERE c.speed > {r.randrange(100)}"
+    ),
+)
+KINDS: tuple[Draw, ...] = (*SELECTIONS, *WINDOWS, *PATTERNS, *SEQUENCES, *STANDING)
+
+
+def events(
+    random: Random, stream: str, count: int, first_us: int, first_seq: int, disorder: float
+) -> tuple[pa.RecordBatch, int]:
+    """Return events that begin about an instant, some tied, some late; and how far they go."""
+    now_us, times = first_us, []
+    for _ in range(count):
+        now_us += random.choice([0, 0, 1, 1, 2]) * SECOND // 2
+        late_us = random.randrange(3 * SECOND) if random.random() < disorder else 0
+        times.append(max(0, now_us - late_us))
+    columns = {
+        "ts": pa.array(times, pa.timestamp("us")),
+        "_seq": pa.array(range(first_seq, first_seq + count), pa.int64()),
+        "car": pa.array([random.choice(["a", "b", "c", None]) for _ in range(count)], pa.string()),
+        "speed": pa.array(
+            [random.choice([None, *map(float, range(0, 100, 7))]) for _ in range(count)],
+            pa.float64(),
+        ),
+        "lane": pa.array([random.choice([None, 0, 1, 2, 3]) for _ in range(count)], pa.int64()),
+    }
+    names = CATALOG[stream].arrow.names
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in names}), now_us
