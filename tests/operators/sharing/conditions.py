@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,10 @@ ROW = {
     "raw": BINARY,
 }
 LARGE = 2**63 - 1
-TEXTS = ("", "a", "b", "ab", "ba", "A", "Ab", "a%", "ſa", "K", "aaab", "12", "é", "abab")
+TEXTS = (
+    *("", "a", "b", "ab", "ba", "A", "Ab", "a%", "aaab", "12", "abab", "bbaabbaab"),
+    *("\u017fa", "\u212a", "\u00e9"),
+)
 VALUES: dict[DataType, tuple[Any, ...]] = {
     INT64: (0, 1, 2, 3, -1, LARGE, -LARGE - 1),
     FLOAT64: (0.0, -0.0, 1.0, 1.5, -2.0, math.nan, math.inf, -math.inf, 3.0),
@@ -48,7 +52,10 @@ VALUES: dict[DataType, tuple[Any, ...]] = {
     WIDE: (Decimal("0.00"), Decimal("1.50"), Decimal(10**25)),
     BINARY: (b"", b"a", b"\x00"),
 }
-PATTERNS = ("%", "a%", "%b", "%a%", "a_", "a%b", "_", "", "ab", "%a%b%", "A%", "k", "%sa%", "é%")
+PATTERNS = (
+    *("%", "a%", "%b", "%a%", "a_", "a%b", "_", "", "ab", "%a%b%", "A%", "k", "%sa%", "\u00e9%"),
+    *("%bbaabbaa%", "%aab"),
+)
 EXPRESSIONS = ("a", "^a", "b$", "a.*b", "(", "", "[ab]+$")
 
 
@@ -169,6 +176,22 @@ def combined(parts: SearchStrategy[Expression]) -> SearchStrategy[Expression]:
     )
 
 
+def simple() -> SearchStrategy[Expression]:
+    """Draw a comparison of a column with a constant."""
+    names = st.sampled_from(("=", "=", "=", "<>", "<", "<=", ">", ">="))
+    return st.sampled_from((INT64, STRING, BOOL, FLOAT64)).flatmap(
+        lambda kind: st.tuples(names, st.sampled_from(columns(kind)), constant(kind)).map(called)
+    )
+
+
+def conjunction() -> SearchStrategy[Expression]:
+    """Draw several simple conditions all of which have to be true."""
+    return st.lists(simple(), min_size=1, max_size=5).map(
+        lambda parts: reduce(lambda left, right: Call("and", (left, right)), parts)
+    )
+
+
 def conditions() -> SearchStrategy[Expression]:
     """Draw a bound condition."""
-    return st.recursive(ATOMS, combined, max_leaves=8).map(lambda each: bind_condition(each, ROW))
+    any_shape = st.recursive(st.one_of(ATOMS, simple()), combined, max_leaves=8)
+    return st.one_of(any_shape, conjunction()).map(lambda each: bind_condition(each, ROW))

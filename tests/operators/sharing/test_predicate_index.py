@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.operators.sharing.conditions.apart import with_constants
 from eventide.operators.sharing.predicate_index import PredicateIndex
-from eventide.plan.expressions import Column, Expression, Literal, rebuild
+from eventide.plan.expressions import Call, Column, Expression, Literal, rebuild
+from eventide.schema import BOOL
 from tests.naive.sharing import predicate_index as naive
 from tests.operators.sharing.conditions import ROW, VALUES, conditions, events, nullable
 
@@ -70,6 +73,40 @@ def test_a_template_is_a_condition_for_each_row(
     index.add_template(np.arange(len(rows)), template, constants)
     held = {row: with_constants(template, constants, row) for row in range(len(rows))}
     check(index, held, batch)
+
+
+OPTIONAL = (
+    *(("=", "i"), ("=", "j"), ("=", "s"), ("=", "t"), ("=", "i"), ("<>", "j"), (">", "f")),
+    *(("<=", "f"), ("=", "at"), (">=", "at"), ("=", "b")),
+)
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 40), st.sampled_from(("is null", "never")), events())
+def test_constants_may_be_left_out(
+    data: st.DataObject, count: int, null: str, batch: pa.RecordBatch
+) -> None:
+    parts, columns = [], {}
+    for place, (name, column) in enumerate(OPTIONAL):
+        kind = ROW[column]
+        values = st.lists(nullable(VALUES[kind]), min_size=count, max_size=count)
+        columns[f"${place}"] = pa.array(data.draw(values), kind.arrow)
+        constant = Column(f"${place}", kind)
+        test = Call(name, (Column(column, kind), constant), BOOL)
+        left_out = Call("is null", (constant,), BOOL)
+        optional = null == "is null" or place > 1
+        parts.append(Call("or", (left_out, test), BOOL) if optional else test)
+    constants = pa.RecordBatch.from_pydict(columns)
+    template = reduce(lambda left, right: Call("and", (left, right), BOOL), parts)
+    held = {row: with_constants(template, constants, row) for row in range(count)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eventide.operators.sharing.conditions.optional._MOST_PATTERNS", 2)
+        index = PredicateIndex(ROW)
+        index.add_template(np.arange(count), template, constants)
+        check(index, held, batch)
+        gone = data.draw(st.sets(st.integers(0, count - 1)))
+        index.drop(np.array(sorted(gone), np.int64))
+        check(index, {row: each for row, each in held.items() if row not in gone}, batch)
 
 
 def as_template(

@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.growing import longer
-from eventide.kernels.sharing.conditions.matching import FoundPairs, match_events
+from eventide.kernels.sharing.conditions.matching import BLOCK, FoundPairs, match_events
 from eventide.kernels.sharing.conditions.order import merge_pairs
 from eventide.kernels.sharing.conditions.programs import EventWords
 from eventide.operators.sharing.conditions.apart import ApartConditions, evaluated
+from eventide.operators.sharing.conditions.batches import Batch, joined
 from eventide.operators.sharing.conditions.columns import Columns
-from eventide.operators.sharing.conditions.registering import Registering, joined
-from eventide.operators.sharing.conditions.segments import Batch, IndexSegment, segment_of
+from eventide.operators.sharing.conditions.registering import Registering
+from eventide.operators.sharing.conditions.segments import IndexSegment, segment_of
 from eventide.operators.sharing.conditions.shapes import Shapes
 from eventide.operators.sharing.conditions.texts import TextTests
 from eventide.operators.sharing.conditions.words import Coder
@@ -54,7 +55,7 @@ class PredicateIndex:
         self._segments: list[IndexSegment] = []
         self._waiting: list[Batch] = []
         none = np.zeros(0, np.int64)
-        self._found = FoundPairs(none, none, np.zeros(0, np.int32), none)
+        self._found = FoundPairs(none, none, np.zeros(0, np.int32), none, none, none)
 
     def __len__(self) -> int:
         held = sum(map(len, self._segments)) + sum(map(len, self._waiting))
@@ -89,12 +90,12 @@ class PredicateIndex:
                 released.append(batch.at(gone))
                 self._waiting[place] = batch.at(~gone)
         for segment in self._segments:
-            places = segment.places_of(numbers)
-            if len(places):
-                released.append(segment.at(places))
-                segment.drop(places)
+            dropped = segment.drop(numbers)
+            if len(dropped):
+                released.append(dropped)
         for batch in released:
             self._registering.release(batch)
+        self._columns.sweep()
 
     def matches(self, rows: pa.RecordBatch) -> Pairs:
         """Return pairs of an event's place and the number of a condition that is true on it.
@@ -146,19 +147,20 @@ class PredicateIndex:
     def _parts(self, segment: IndexSegment, events: EventWords) -> Iterator[Pairs]:
         """Yield the pairs of a segment as they fit into memory."""
         first, reached = 0, np.zeros(1, np.int64)
-        most = segment.listings
+        texts, most = self._texts.prepared(), segment.listings
+        found = self._room(most, len(segment.buckets.clusters))
         while first < len(events.words):
-            found = self._room(most)
             count = match_events(
                 first,
                 events,
-                self._texts.prepared(),
-                self._shapes.programs,
-                segment.conditions,
+                texts,
+                self._shapes.code.array,
+                segment.records,
                 segment.buckets,
                 segment.intervals,
                 segment.scanned,
-                found._replace(entries=found.entries[:most]),
+                most,
+                found,
                 reached,
             )
             first = int(reached[0])
@@ -166,14 +168,16 @@ class PredicateIndex:
         if not len(events.words):
             yield np.zeros(0, np.int64), np.zeros(0, np.int64)
 
-    def _room(self, most: int) -> FoundPairs:
+    def _room(self, most: int, clusters: int) -> FoundPairs:
         """Return room for the pairs of some events, one of which has so many at most."""
         found = self._found
         self._found = FoundPairs(
             longer(found.events, 2 * most + _ROOM),
             longer(found.numbers, 2 * most + _ROOM),
-            longer(found.entries, most),
-            longer(found.spare, most),
+            longer(found.tried, 2 * most + _ROOM),
+            longer(found.ends, BLOCK),
+            longer(found.runs, BLOCK * clusters),
+            longer(found.spare, most + _ROOM),
         )
         return self._found
 

@@ -20,7 +20,7 @@ class Buckets(NamedTuple):
 
     A cluster is one or two columns whose words a condition asks to be equal to constants;
     `clusters` has the columns, -1 for no second one. The last cluster is that of text tests. An
-    entry is the place of a condition, or -1 - the place if the key is all that it asks.
+    entry is the place of a record.
     """
 
     clusters: Int32s

@@ -102,14 +102,18 @@ def keys_of_choices(
     clusters: Int32s,
     first: Int64s,
     second: Int64s,
+    skipped: Int32s,
 ) -> None:
     """Write the cluster and the key of each condition.
 
     `cluster_of[one, other]` is the cluster of a pair of columns, `cluster_of[one, one]` of one.
+    Equalities come first among the tests of a condition. `skipped` becomes how many of them the
+    key has decided from the start.
     """
     for i in range(len(shapes)):
         k, m = choices[i, 0], choices[i, 1]
-        base = bases[i]
+        base, start = bases[i], equalities.starts[shapes[i]]
+        skipped[i] = (k == start) + (k == start and m == start + 1)
         one = equalities.dense[equalities.columns[k]]
         first[i] = constants[base + equalities.slots[k]]
         second[i] = 0

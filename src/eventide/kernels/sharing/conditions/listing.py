@@ -6,15 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, lean_kernel
+from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
+from eventide.kernels.sharing.conditions.programs import (
+    CONSTANTS,
+    DROPPED,
+    FIRST_MASK,
+    NUMBER,
+    PROGRAM,
+    SHAPE_BITS,
+)
 
 KEY, TEXT_KEY, INTERVAL = range(3)
 """Kinds of needs: one of `count` constants, a text test, an interval with one end or two."""
 
-KIND, COLUMN, SLOT, COUNT, OTHER, OPEN, WHOLE = range(7)
+KIND, COLUMN, SLOT, COUNT, OTHER, OPEN = range(6)
 """Fields of a need. OTHER is the slot of the upper end, OPEN has a bit for each end left out.
 
-SLOT and OTHER are -1 where an interval has no end. With WHOLE, nothing else is asked.
+SLOT and OTHER are -1 where an interval has no end.
 """
 LOW_OPEN, HIGH_OPEN = 1, 2
 LEAST = np.iinfo(np.int64).min
@@ -72,7 +80,7 @@ def list_keys(
             for place in range(slot, slot + max(1, needs.needs[k, COUNT])):
                 clusters[at] = cluster
                 first[at] = constants[place]
-                entries[at] = -1 - condition if needs.needs[k, WHOLE] else condition
+                entries[at] = condition
                 at += 1
 
 
@@ -114,7 +122,7 @@ def list_intervals(
                 continue
             columns[at] = needs.needs[k, COLUMN]
             lows[at], highs[at] = low, high
-            entries[at] = -1 - condition if needs.needs[k, WHOLE] else condition
+            entries[at] = condition
             at += 1
     return at
 
@@ -131,25 +139,68 @@ def nodes_of_intervals(low_cells: Int64s, high_cells: Int64s, size: int, nodes: 
 
 
 @lean_kernel
-def gather_constants(
-    order: Int64s, bases: Int32s, sizes: Int32s, constants: Int64s, starts: Int32s, out: Int64s
+def write_records(
+    order: Int64s,
+    numbers: Int64s,
+    shapes: Int32s,
+    firsts: Int32s,
+    bases: Int32s,
+    sizes: Int32s,
+    constants: Int64s,
+    places: Int32s,
+    records: Int64s,
 ) -> None:
-    """Copy the constants of conditions in an order; `starts` becomes where those of each are."""
+    """Write the records of conditions in an order; `places` becomes where that of each is."""
     at = 0
-    for i in range(len(order)):
-        base = bases[order[i]]
-        starts[i] = at
-        for k in range(sizes[order[i]]):
-            out[at] = constants[base + k]
+    for condition in order:
+        places[condition] = at
+        records[at + NUMBER] = numbers[condition]
+        records[at + PROGRAM] = (np.int64(shapes[condition]) << SHAPE_BITS) | firsts[condition]
+        at += CONSTANTS
+        for k in range(sizes[condition]):
+            records[at] = constants[bases[condition] + k]
             at += 1
 
 
 @lean_kernel
-def sort_slots(bases: Int32s, slot: int, count: int, constants: Int64s) -> None:
-    """Put `count` constants of each condition from a slot on in order."""
-    for base in bases:
-        first = base + slot
-        for i in range(first + 1, first + count):
+def find_numbers(by_number: Int32s, records: Int64s, numbers: Int64s, found: Int64s) -> int:
+    """Write the places of records with some numbers that are not dropped; return how many."""
+    count = 0
+    for number in numbers:
+        low, high = 0, len(by_number)
+        while low < high:
+            middle = (low + high) >> 1
+            if records[by_number[middle] + NUMBER] < number:
+                low = middle + 1
+            else:
+                high = middle
+        while low < len(by_number) and records[by_number[low] + NUMBER] == number:
+            if is_there(records, by_number[low]):
+                found[count] = by_number[low]
+                count += 1
+            low += 1
+    return count
+
+
+@lean_kernel
+def drop_records(records: Int64s, places: Int64s) -> None:
+    """Mark records as dropped; their shapes stay."""
+    for place in places:
+        records[place + PROGRAM] = (records[place + PROGRAM] >> SHAPE_BITS) << SHAPE_BITS
+
+
+@inline
+def is_there(records: Int64s, place: int) -> bool:
+    """Whether a record was not dropped."""
+    return bool((records[place + PROGRAM] & FIRST_MASK) != DROPPED)
+
+
+@lean_kernel
+def sort_constants(starts: Int64s, counts: Int64s, constants: Int64s) -> None:
+    """Put each run of constants in order."""
+    for run in range(len(starts)):
+        first = starts[run]
+        for i in range(first + 1, first + counts[run]):
             word = constants[i]
             at = i
             while at > first and constants[at - 1] > word:

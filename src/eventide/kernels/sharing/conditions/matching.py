@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from eventide.kernels.compiled import Int32s, Int64s, inline_lean, lean_kernel
 from eventide.kernels.sharing.conditions.access import (
-    CLUSTER,
     RUN,
     Buckets,
     IntervalTrees,
@@ -14,14 +15,14 @@ from eventide.kernels.sharing.conditions.access import (
     run_count,
     run_start,
 )
-from eventide.kernels.sharing.conditions.order import once_each, sort_numbers
-from eventide.kernels.sharing.conditions.programs import (
-    ConditionPrograms,
-    EventWords,
-    HeldConditions,
-    Octets,
-    holds,
-)
+from eventide.kernels.sharing.conditions.order import LANES, sort_once
+from eventide.kernels.sharing.conditions.programs import NUMBER, EventWords, Octets, holds
+
+BLOCK = 8
+"""Events that go together."""
+
+AHEAD = 5
+"""A word of a record that is probably in the next line of the cache."""
 
 
 class TextVerdicts(NamedTuple):
@@ -34,14 +35,17 @@ class TextVerdicts(NamedTuple):
 
 
 class FoundPairs(NamedTuple):
-    """Pairs of an event and a number, in order of both.
+    """Pairs of an event and a number, in order of both, and what is remembered of a block.
 
-    `entries` is for those that have to be tried on one event, `spare` for sorting.
+    `tried` has the records to be tried on its events, up to `ends` for each event; `runs` where
+    the entries of the keys of an event are, for each cluster. `spare` is for sorting.
     """
 
     events: Int64s
     numbers: Int64s
-    entries: Int32s
+    tried: Int32s
+    ends: Int64s
+    runs: Int64s
     spare: Int64s
 
 
@@ -50,133 +54,146 @@ def match_events(
     first: int,
     events: EventWords,
     texts: TextVerdicts,
-    programs: ConditionPrograms,
-    conditions: HeldConditions,
+    code: Int32s,
+    records: Int64s,
     buckets: Buckets,
     intervals: IntervalTrees,
     scanned: Int32s,
+    most: int,
     found: FoundPairs,
     reached: Int64s,
 ) -> int:
     """Write the pairs of events from `first` on; return how many there are.
 
-    One event gives at most as many as `entries` has room for. `reached[0]` becomes the event for
-    which there was no room. `marks` has no event of this batch.
+    One event gives `most` pairs at most. `reached[0]` becomes the event for which there was no
+    room. `marks` has no event of this batch. Events go in blocks, step by step: so the memory of
+    many records is on its way at a time.
     """
-    words, valid, verdicts = events.words, events.valid, events.verdicts
-    marks, starts, code = texts.marks, programs.starts, programs.code
-    numbers, shapes, bases = conditions.numbers, conditions.shapes, conditions.bases
-    constants, alive = conditions.constants, conditions.alive
-    found_events, found_numbers, tried = found.events, found.numbers, found.entries
-    count = 0
-    for event in range(first, len(words)):
-        if count + len(tried) > len(found_numbers):
-            reached[0] = event
-            return count
-        candidates = gather_keys(words, valid, event, buckets, tried, 0)
-        candidates = gather_texts(verdicts, event, texts, buckets, tried, candidates)
-        for tree in range(len(intervals.columns)):
-            column = intervals.columns[tree]
-            if valid[event, column]:
-                candidates = gather_intervals(
-                    intervals, tree, words[event, column], tried, candidates
-                )
-        for i in range(len(scanned)):
-            tried[candidates] = scanned[i]
-            candidates += 1
-        begin = count
-        for i in range(candidates):
-            entry = int(tried[i])
-            whole = entry < 0
-            condition = -1 - entry if whole else entry
-            if not alive[condition]:
-                continue
-            if whole or holds(
-                event, condition, words, valid, marks, starts, code, shapes, bases, constants
-            ):
-                found_numbers[count] = numbers[condition]
-                count += 1
-        if count > begin:
-            sort_numbers(found_numbers, begin, count, found.spare)
-            count = once_each(found_numbers, begin, count)
-            for i in range(begin, count):
-                found_events[i] = event
+    words, valid, marks = events.words, events.valid, texts.marks
+    found_events, found_numbers, tried = found.events, found.numbers, found.tried
+    count, event = 0, first
+    while event < len(words):
+        start, last = event, min(event + BLOCK, len(words))
+        look_up_runs(words, valid, start, last, buckets, found.runs)
+        last = gather_block(events, start, last, texts, buckets, intervals, scanned, most, found)
+        tries = found.ends[last - start - 1]
+        touched = np.int64(0)
+        for i in range(tries):
+            touched ^= records[tried[i]] ^ records[tried[i] + AHEAD]
+        found.spare[0] = touched
+        i = 0
+        while event < last:
+            if count + most + LANES > len(found_numbers):
+                reached[0] = event
+                return count
+            mark_texts(events.verdicts, event, texts)
+            begin, end = count, found.ends[event - start]
+            while i < end:
+                record = int(tried[i])
+                if holds(event, record, words, valid, marks, code, records):
+                    found_numbers[count] = records[record + NUMBER]
+                    count += 1
+                i += 1
+            if count > begin:
+                count = sort_once(found_numbers, begin, count, found.spare)
+                for pair in range(begin, count):
+                    found_events[pair] = event
+            event += 1
     reached[0] = len(words)
     return count
 
 
 @inline_lean
-def gather_keys(
-    words: Int64s, valid: Octets, event: int, buckets: Buckets, tried: Int32s, candidates: int
+def look_up_runs(
+    words: Int64s, valid: Octets, first: int, last: int, buckets: Buckets, runs: Int64s
+) -> None:
+    """Write the run of entries of each event and cluster."""
+    clusters, table = buckets.clusters, buckets.table
+    at = 0
+    for event in range(first, last):
+        for cluster in range(len(clusters) - 1):
+            one, other = clusters[cluster, 0], clusters[cluster, 1]
+            run = np.int64(0)
+            if valid[event, one] and (other < 0 or valid[event, other]):
+                second = np.int64(0)
+                if other >= 0:
+                    second = words[event, other]
+                run = table[find_bucket(table, words[event, one], int(second), cluster), RUN]
+            runs[at] = run
+            at += 1
+
+
+@inline_lean
+def gather_block(
+    events: EventWords,
+    first: int,
+    last: int,
+    texts: TextVerdicts,
+    buckets: Buckets,
+    intervals: IntervalTrees,
+    scanned: Int32s,
+    most: int,
+    found: FoundPairs,
 ) -> int:
-    """Add the entries whose equalities an event meets; return how many are to be tried."""
-    clusters = buckets.clusters
-    for cluster in range(len(clusters) - 1):
-        one, other = clusters[cluster, 0], clusters[cluster, 1]
-        if not valid[event, one]:
-            continue
-        second = 0
-        if other >= 0:
-            if not valid[event, other]:
-                continue
-            second = words[event, other]
-        candidates = gather_run(
-            buckets.table, buckets.entries, words[event, one], second, cluster, tried, candidates
-        )
-    return candidates
+    """Gather the records to be tried on some events; return the event that has no room."""
+    words, valid, tried = events.words, events.valid, found.tried
+    tries, width = 0, len(buckets.clusters) - 1
+    event = first
+    while event < last and tries + most <= len(tried):
+        for at in range((event - first) * width, (event - first + 1) * width):
+            tries = gather_run(found.runs[at], buckets.entries, tried, tries)
+        if buckets.clusters[width, 0]:
+            tries = gather_texts(events.verdicts, event, texts, buckets, tried, tries)
+        for tree in range(len(intervals.columns)):
+            column = intervals.columns[tree]
+            if valid[event, column]:
+                tries = gather_intervals(intervals, tree, words[event, column], tried, tries)
+        for record in scanned:
+            tried[tries] = record
+            tries += 1
+        found.ends[event - first] = tries
+        event += 1
+    return event
+
+
+@inline_lean
+def mark_texts(verdicts: Int32s, event: int, texts: TextVerdicts) -> None:
+    """Mark the text tests that an event passes."""
+    for column in range(verdicts.shape[1]):
+        place = verdicts[event, column]
+        if place >= 0:
+            for i in range(texts.starts[place], texts.starts[place] + texts.counts[place]):
+                texts.marks[texts.passed[i]] = event
 
 
 @inline_lean
 def gather_texts(
-    verdicts: Int32s,
-    event: int,
-    texts: TextVerdicts,
-    buckets: Buckets,
-    tried: Int32s,
-    candidates: int,
+    verdicts: Int32s, event: int, texts: TextVerdicts, buckets: Buckets, tried: Int32s, tries: int
 ) -> int:
-    """Mark the text tests that an event passes, and add the entries that need one of them."""
-    last = len(buckets.clusters) - 1
-    any_keys = buckets.clusters[last, 0] != 0
+    """Add the entries that need a text test that an event passes; return how many are tried."""
+    cluster = len(buckets.clusters) - 1
     for column in range(verdicts.shape[1]):
         place = verdicts[event, column]
-        if place < 0:
-            continue
-        for i in range(texts.starts[place], texts.starts[place] + texts.counts[place]):
-            test = int(texts.passed[i])
-            texts.marks[test] = event
-            if any_keys:
-                candidates = gather_run(
-                    buckets.table, buckets.entries, test, 0, last, tried, candidates
-                )
-    return candidates
+        if place >= 0:
+            for i in range(texts.starts[place], texts.starts[place] + texts.counts[place]):
+                bucket = find_bucket(buckets.table, int(texts.passed[i]), 0, cluster)
+                tries = gather_run(buckets.table[bucket, RUN], buckets.entries, tried, tries)
+    return tries
 
 
 @inline_lean
-def gather_run(
-    table: Int64s,
-    entries: Int32s,
-    first: int,
-    second: int,
-    cluster: int,
-    tried: Int32s,
-    candidates: int,
-) -> int:
-    """Add the entries of a key to those to be tried; return how many there are."""
-    bucket = find_bucket(table, first, second, cluster)
-    if table[bucket, CLUSTER] == 0:
-        return candidates
-    run = table[bucket, RUN]
+def gather_run(run: np.int64, entries: Int32s, tried: Int32s, tries: int) -> int:
+    """Add the entries of a run to those to be tried; return how many there are."""
     start = run_start(run)
     for i in range(start, start + run_count(run)):
-        tried[candidates] = entries[i]
-        candidates += 1
-    return candidates
+        tried[tries] = entries[i]
+        tries += 1
+    return tries
 
 
 @inline_lean
 def gather_intervals(
-    intervals: IntervalTrees, tree: int, word: int, tried: Int32s, candidates: int
+    intervals: IntervalTrees, tree: int, word: int, tried: Int32s, tries: int
 ) -> int:
     """Add the entries of a tree whose intervals have a word in them; return how many there are."""
     lows, highs = intervals.lows, intervals.highs
@@ -190,8 +207,8 @@ def gather_intervals(
         if lows[i] > word:
             break
         if intervals.low_ends[i] >= word:
-            tried[candidates] = low_entries[i]
-            candidates += 1
+            tried[tries] = low_entries[i]
+            tries += 1
     while node > 1:
         from_right = node & 1
         node >>= 1
@@ -201,15 +218,15 @@ def gather_intervals(
             for i in range(intervals.nodes[at], intervals.nodes[at + 1]):
                 if highs[i] < word:
                     break
-                tried[candidates] = high_entries[i]
-                candidates += 1
+                tried[tries] = high_entries[i]
+                tries += 1
         else:
             for i in range(intervals.nodes[at], intervals.nodes[at + 1]):
                 if lows[i] > word:
                     break
-                tried[candidates] = low_entries[i]
-                candidates += 1
-    return candidates
+                tried[tries] = low_entries[i]
+                tries += 1
+    return tries
 
 
 @inline_lean

@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from eventide.kernels.compiled import Int64s, call_lean, lean_kernel
 
-_FEW = 24
+LANES = 16
+"""Numbers that are compared at a time."""
+_FEW = 4 * LANES
+_NONE = np.iinfo(np.int64).min
+_MOST = np.iinfo(np.int64).max
 
 
 @call_lean
-def sort_numbers(numbers: Int64s, first: int, last: int, spare: Int64s) -> None:
-    """Sort numbers[first:last], which is a few runs that ascend; `spare` has as much room."""
-    if last - first <= _FEW:
-        for i in range(first + 1, last):
-            number = numbers[i]
-            at = i
-            while at > first and numbers[at - 1] > number:
-                numbers[at] = numbers[at - 1]
-                at -= 1
-            numbers[at] = number
-        return
+def sort_once(numbers: Int64s, first: int, last: int, spare: Int64s) -> int:
+    """Sort numbers[first:last] and leave out those that come again; return the end.
+
+    There is room for `LANES` numbers behind the last one, and for as many in `spare` as are sorted.
+    """
+    if last - first > _FEW:
+        sort_runs(numbers, first, last, spare)
+        return once_each(numbers, first, last)
+    # The place of each is how many are less. To count them all takes no branch.
+    blocks = (last - first + LANES - 1) // LANES
+    for i in range(last, first + blocks * LANES):
+        numbers[i] = _MOST
+    for i in range(last - first):
+        spare[i] = _NONE
+    for i in range(first, last):
+        number, rank = numbers[i], np.int64(0)
+        for block in range(blocks):
+            at = first + block * LANES
+            for lane in range(LANES):
+                rank += np.int64(numbers[at + lane] < number)
+        spare[rank] = number
+    end = np.int64(first)
+    for i in range(last - first):
+        numbers[end] = spare[i]
+        end += np.int64(spare[i] != _NONE)
+    return int(end)
+
+
+@call_lean
+def sort_runs(numbers: Int64s, first: int, last: int, spare: Int64s) -> None:
+    """Sort numbers[first:last], which is a few runs that ascend."""
     runs = 2
     while runs > 1:
         runs = 0

@@ -19,19 +19,12 @@ Octets = npt.NDArray[np.uint8]
 TRUE, FALSE, NULL = 1, 2, 4
 """Outcomes of a test, as bits of a mask."""
 
-ACCEPT, EQUAL, LESS, AT_MOST, MORE, AT_LEAST, ONE_OF, VALID, TEXT = range(9)
+ACCEPT, EQUAL, LESS, AT_MOST, MORE, AT_LEAST, BETWEEN, ONE_OF, VALID, TEXT = range(10)
 """Instructions. ONE_OF has several constants in order, TEXT the number of a text test."""
 
 OPERATION, MASK, COLUMN, SLOT, COUNT, JUMP = range(6)
 """Fields of an instruction. SLOT and COUNT say which constants of the condition it takes."""
 REJECT = -1
-
-
-class ConditionPrograms(NamedTuple):
-    """The program of each shape: instructions from `starts[shape]` on."""
-
-    starts: Int32s
-    code: Int32s
 
 
 class EventWords(NamedTuple):
@@ -45,14 +38,14 @@ class EventWords(NamedTuple):
     verdicts: Int32s
 
 
-class HeldConditions(NamedTuple):
-    """Conditions: what each is called, its shape, and from where on its constants are."""
+NUMBER, PROGRAM, CONSTANTS = range(3)
+"""Words of a record: a condition's number, its shape and its first instruction, its constants.
 
-    numbers: Int64s
-    shapes: Int32s
-    bases: Int32s
-    constants: Int64s
-    alive: Octets
+The first instruction of a condition that was dropped is `DROPPED`.
+"""
+DROPPED = 0
+SHAPE_BITS = 32
+FIRST_MASK = (1 << SHAPE_BITS) - 1
 
 
 @inline_lean
@@ -71,19 +64,16 @@ def is_one_of(word: int, constants: Int64s, first: int, count: int) -> bool:
 @inline_lean
 def holds(
     event: int,
-    condition: int,
+    record: int,
     words: Int64s,
     valid: Octets,
     marks: Int32s,
-    starts: Int32s,
     code: Int32s,
-    shapes: Int32s,
-    bases: Int32s,
-    constants: Int64s,
+    records: Int64s,
 ) -> bool:
     """Whether a condition is true on an event; `marks` has the event at text tests that pass."""
-    at = starts[shapes[condition]]
-    base = bases[condition]
+    at = records[record + PROGRAM] & FIRST_MASK
+    base = record + CONSTANTS
     while at >= 0:
         operation = code[at, OPERATION]
         if operation == ACCEPT:
@@ -93,20 +83,22 @@ def holds(
         if valid[event, column]:
             place = base + code[at, SLOT]
             word = words[event, column]
-            if operation == EQUAL:
-                passes = word == constants[place]
+            if operation == BETWEEN:
+                passes = records[place] <= word <= records[place + 1]
+            elif operation == EQUAL:
+                passes = word == records[place]
             elif operation == LESS:
-                passes = word < constants[place]
+                passes = word < records[place]
             elif operation == AT_MOST:
-                passes = word <= constants[place]
+                passes = word <= records[place]
             elif operation == MORE:
-                passes = word > constants[place]
+                passes = word > records[place]
             elif operation == AT_LEAST:
-                passes = word >= constants[place]
+                passes = word >= records[place]
             elif operation == ONE_OF:
-                passes = is_one_of(word, constants, place, code[at, COUNT])
+                passes = is_one_of(word, records, place, code[at, COUNT])
             elif operation == TEXT:
-                passes = marks[constants[place]] == event
+                passes = marks[records[place]] == event
             else:
                 passes = True
             outcome = TRUE if passes else FALSE

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import validity
-from eventide.kernels.compiled import frozen
+from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.growing import longer
 from eventide.kernels.sharing.conditions.programs import EventWords
 from eventide.kernels.sharing.conditions.words import fill_column
 from eventide.operators.expressions.evaluate import evaluate
@@ -19,6 +19,8 @@ from eventide.operators.sharing.conditions.words import Coder, has_order, words_
 from eventide.plan.expressions import Expression
 from eventide.plan.failing import can_fail
 
+Numbers = Int32s | Int64s
+
 
 @dataclass(slots=True)
 class ComputedColumn:
@@ -26,7 +28,6 @@ class ComputedColumn:
 
     expression: Expression
     can_fail: bool
-    uses: int = 0
     text_place: int = -1
 
 
@@ -42,6 +43,10 @@ class Columns:
     fallible: set[int] = field(default_factory=set)
     """The columns that can fail of the condition at hand, also if their values do not count."""
 
+    def __post_init__(self) -> None:
+        self.uses = np.zeros(16, np.int64)
+        self.coded = np.zeros(16, np.bool_)
+
     def number_of(self, expression: Expression) -> int:
         """Return the number of the column with the values of an expression."""
         number = self.numbers.get(expression)
@@ -53,6 +58,9 @@ class Columns:
             else:
                 number = len(self.columns)
                 self.columns.append(column)
+                self.uses = longer(self.uses, number + 1)
+                self.coded = longer(self.coded, number + 1)
+            self.coded[number] = not has_order(expression.type)
             self.numbers[expression] = number
         if self.columns[number].can_fail:
             self.fallible.add(number)
@@ -66,16 +74,17 @@ class Columns:
             column.text_place = self.texts.new_place()
         return number
 
-    def use(self, numbers: Iterable[int], times: int) -> None:
+    def use(self, numbers: Numbers, times: int) -> None:
         """Count uses of columns."""
-        for number in numbers:
-            self.columns[number].uses += times
+        self.uses += times * np.bincount(numbers, minlength=len(self.uses))
 
     def sweep(self) -> None:
         """Let the numbers of columns that are not used any more stand for others."""
+        if len(self.numbers) == np.count_nonzero(self.uses):
+            return
         for expression, number in list(self.numbers.items()):
             column = self.columns[number]
-            if not column.uses:
+            if not self.uses[number]:
                 del self.numbers[expression]
                 self.free.append(number)
                 if column.text_place >= 0:
@@ -90,7 +99,7 @@ class Columns:
         verdicts = np.full((count, self.texts.width), -1, np.int32)
         failed: dict[int, Exception] = {}
         for number, column in enumerate(self.columns):
-            if not column.uses:
+            if not self.uses[number]:
                 continue
             try:
                 values = evaluate(column.expression, rows)

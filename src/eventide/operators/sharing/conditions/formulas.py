@@ -14,6 +14,7 @@ import pyarrow as pa
 from eventide.kernels.sharing.conditions.programs import (
     AT_LEAST,
     AT_MOST,
+    BETWEEN,
     EQUAL,
     FALSE,
     LESS,
@@ -259,7 +260,9 @@ def branch(every: bool, parts: list[Formula]) -> Formula:
         else:
             kept.append(part)
     kept = _joined(every, kept)
-    return kept[0] if len(kept) == 1 else Branch(every, tuple(sorted(kept, key=_order)))
+    if every:
+        kept = _between(kept)
+    return kept[0] if len(kept) == 1 else Branch(every, tuple(sorted(kept, key=order_of)))
 
 
 def _joined(every: bool, parts: list[Formula]) -> list[Formula]:
@@ -280,14 +283,36 @@ def _joined(every: bool, parts: list[Formula]) -> list[Formula]:
     return joined + [part for part in parts if id(part) not in taken]
 
 
-def _order(part: Formula) -> tuple[int, ...]:
-    """Tests that few events pass come first, and equal formulas are written alike."""
+def _between(parts: list[Formula]) -> list[Formula]:
+    """Return `x >= 1 AND x <= 2` as one test."""
+    ends: dict[tuple[int, int], Test] = {}
+    for part in parts:
+        if isinstance(part, Test) and part.mask == TRUE and part.operation in (AT_LEAST, AT_MOST):
+            ends.setdefault((part.column, part.operation), part)
+    joined: list[Formula] = []
+    taken = set()
+    for (column, operation), low in ends.items():
+        high = ends.get((column, AT_MOST))
+        if operation == AT_LEAST and high is not None:
+            joined.append(Test(BETWEEN, column, TRUE, "", low.constants + high.constants))
+            taken |= {id(low), id(high)}
+    return joined + [part for part in parts if id(part) not in taken] if joined else parts
+
+
+def order_of(part: Formula) -> tuple[int, ...]:
+    """Tests that few events pass come first, equalities foremost; equal formulas are alike."""
     if isinstance(part, Test):
-        return 0, _RANKS[part.operation], part.column, part.mask, len(part.constants)
+        rank = _RANKS[part.operation]
+        return 0, rank, part.mask != TRUE, part.column, part.mask, len(part.constants)
     return 1, len(part.parts)
 
 
-_RANKS = {EQUAL: 0, TEXT: 1, ONE_OF: 2, LESS: 3, AT_MOST: 4, MORE: 5, AT_LEAST: 6, VALID: 7}
+_RANKS = {
+    operation: rank
+    for rank, operation in enumerate(
+        (EQUAL, TEXT, ONE_OF, BETWEEN, LESS, AT_MOST, MORE, AT_LEAST, VALID)
+    )
+}
 
 
 def _negated(wanted: int) -> int:

@@ -9,6 +9,7 @@ from eventide.kernels.sharing.conditions.listing import HIGH_OPEN, INTERVAL, KEY
 from eventide.kernels.sharing.conditions.programs import (
     AT_LEAST,
     AT_MOST,
+    BETWEEN,
     EQUAL,
     LESS,
     MORE,
@@ -39,7 +40,10 @@ class SlottedTree(NamedTuple):
 
 
 class Need(NamedTuple):
-    """One way to find conditions: the fields of kernels/sharing/conditions/listing.py."""
+    """One way to find conditions: the fields of kernels/sharing/conditions/listing.py.
+
+    `whole` says that nothing else is asked.
+    """
 
     kind: int
     column: int
@@ -132,6 +136,9 @@ def _need_of_test(part: Slotted, *, whole: bool) -> Requirement | None:
             return Requirement((Need(KEY, test.column, slot, count, whole=whole),), share)
         case operation if operation == TEXT:
             return Requirement((Need(TEXT_KEY, test.column, slot, whole=whole),), _TEXT_SHARE)
+        case operation if operation == BETWEEN:
+            need = Need(INTERVAL, test.column, slot, other=slot + 1, whole=whole)
+            return Requirement((need,), _BETWEEN_SHARE)
         case operation if operation in _ENDS and whole:
             low, high, end = _ENDS[operation]
             need = Need(

@@ -10,23 +10,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.arrays import to_numpy
-from eventide.kernels.compiled import Int32s, Int64s
-from eventide.kernels.sharing.conditions.listing import sort_slots
-from eventide.kernels.sharing.conditions.programs import ONE_OF, TEXT
+from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.kernels.ordering import ranges
+from eventide.kernels.sharing.conditions.listing import sort_constants
+from eventide.kernels.sharing.conditions.programs import COLUMN, COUNT, ONE_OF, OPERATION, TEXT
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.sharing.conditions.apart import (
     ApartConditions,
     ConditionOrigin,
     with_constants,
 )
+from eventide.operators.sharing.conditions.batches import Batch
 from eventide.operators.sharing.conditions.columns import Columns
 from eventide.operators.sharing.conditions.formulas import (
+    NEVER,
     EmbeddedPlaceError,
     Formula,
     Formulas,
     Test,
 )
-from eventide.operators.sharing.conditions.segments import Batch, no_conditions
+from eventide.operators.sharing.conditions.optional import (
+    AskedTest,
+    asked_tests,
+    distinct_rows,
+    has_equality,
+    is_ragged,
+    membership,
+    variants,
+)
 from eventide.operators.sharing.conditions.shapes import Shapes
 from eventide.operators.sharing.conditions.texts import TextTest
 from eventide.operators.sharing.conditions.words import has_order, words_in_order
@@ -105,6 +116,11 @@ class Registering:
         }
         nulls = [to_numpy(pc.is_null(constants.column(name))) for name in places]
         batches = []
+        if is_ragged(nulls):
+            known = dict(zip(places, nulls, strict=True))
+            whole = self._ragged(numbers, shape, constants, places, known)
+            if whole is not None:
+                return whole
         for which in _alike(nulls, len(numbers)):
             missing = [name for name, null in zip(places, nulls, strict=True) if null[which[0]]]
             meaning = {name: Literal(None, places[name].type) for name in missing}
@@ -152,26 +168,85 @@ class Registering:
         self._finish(batch)
         return [batch]
 
+    def _ragged(
+        self,
+        numbers: Int64s,
+        shape: Expression,
+        constants: pa.RecordBatch,
+        places: dict[str, Column],
+        nulls: dict[str, Bools],
+    ) -> list[Batch] | None:
+        """Return the conditions of a template with many patterns of nulls, or None."""
+        formulas = Formulas(self._columns, frozenset(places))
+        self._columns.fallible = set()
+        try:
+            found = variants(shape, places, nulls, formulas.formula)
+        except Exception:
+            return None
+        asked = asked_tests(found)
+        if asked is None or self._columns.fallible:
+            return None
+        count = len(numbers)
+        never = np.zeros(count, np.bool_)
+        for rows, formula in found:
+            never[rows] |= formula == NEVER
+        if not (never | has_equality(asked, count)).all():
+            return None
+        return self._conjunctions(numbers, constants, asked, never)
+
+    def _conjunctions(
+        self, numbers: Int64s, constants: pa.RecordBatch, asked: list[AskedTest], never: Bools
+    ) -> list[Batch] | None:
+        """Return conditions each of which asks for several tests, but for those never true."""
+        columns = []
+        for test, rows in asked:
+            chosen = constants.take(pa.array(rows))
+            found = [evaluate(each, chosen) for each in test.constants]
+            if test.operation == TEXT or any(column.null_count for column in found):
+                return None
+            columns.append(found)
+        kept = membership(asked, len(numbers))
+        kept[never] = False
+        code = np.array([each.code for each in asked], np.int32)
+        first, which = distinct_rows(kept)
+        empty = ~kept[first].any(axis=1)
+        shapes = np.empty(len(first), np.int32)
+        shapes[~empty] = self._shapes.add_conjunctions(kept[first[~empty]], code)
+        shapes[empty] = self._shapes.number_of(NEVER)
+        rows, tests = np.nonzero(kept)
+        counts = code[tests, COUNT].astype(np.int64)
+        starts = np.cumsum(counts) - counts
+        words = np.empty(int(counts.sum()), np.int64)
+        places_of = np.full(kept.shape, -1, np.int64)
+        places_of[rows, tests] = starts
+        for place, ((test, there), found) in enumerate(zip(asked, columns, strict=True)):
+            at = places_of[there, place]
+            for slot, column in enumerate(found):
+                values = column.filter(pa.array(at >= 0)) if never.any() else column
+                words[at[at >= 0] + slot] = self._value_words(test.column, values)
+        bases = np.zeros(len(numbers), np.int64)
+        bases[rows[::-1]] = starts[::-1]
+        batch = Batch(numbers.astype(np.int64), shapes[which], bases.astype(np.int32), words)
+        self._finish(batch)
+        return [batch]
+
     def forget(self, numbers: Iterable[int]) -> None:
         """Count what conditions do not use any more that are evaluated alone, at times or ever."""
         for columns in self._apart.drop(numbers):
-            self._columns.use(columns, -1)
+            if columns:
+                self._columns.use(np.array(sorted(columns)), -1)
 
     def release(self, batch: Batch) -> None:
         """Count what conditions that left do not use any more."""
-        for shape, rows in _by_shape(batch.shapes):
-            self._count(shape, -len(rows))
-            for operation, column, slot, width in self._shapes.shapes[shape].tests:
-                kind = self._columns.columns[column].expression.type
-                if operation != TEXT and has_order(kind):
-                    continue
-                places = batch.bases[rows][:, None] + np.arange(slot, slot + width)
-                words = batch.constants[places.ravel()]
-                if operation == TEXT:
-                    self._columns.texts.leave(words.tolist())
-                else:
-                    self._columns.coder.leave(words)
-        self._columns.sweep()
+        tests, places = self._shapes.tests_of(batch)
+        columns = tests[:, COLUMN]
+        self._columns.use(columns, -1)
+        texts = tests[:, OPERATION] == TEXT
+        self._columns.texts.leave(batch.constants[places[texts]].tolist())
+        coded = self._columns.coded[columns] & ~texts
+        if coded.any():
+            counts = tests[coded, COUNT].astype(np.int64)
+            self._columns.coder.leave(batch.constants[ranges(places[coded], counts)])
 
     def _text_test(self, test: Test) -> TextTest:
         """Return a text test with its constants, once it is known that it can pass."""
@@ -219,38 +294,19 @@ class Registering:
 
     def _finish(self, batch: Batch) -> None:
         """Count what conditions use, and put the constants of each IN in order."""
-        for shape, rows in _by_shape(batch.shapes):
-            self._count(shape, len(rows))
-            for operation, _, slot, width in self._shapes.shapes[shape].tests:
-                if operation == ONE_OF:
-                    sort_slots(batch.bases[rows], slot, width, batch.constants)
-
-    def _count(self, shape: int, times: int) -> None:
-        self._shapes.uses[shape] += times
-        self._columns.use(self._shapes.shapes[shape].columns, times)
+        tests, places = self._shapes.tests_of(batch)
+        self._columns.use(tests[:, COLUMN], 1)
+        several = tests[:, OPERATION] == ONE_OF
+        if several.any():
+            counts = tests[several, COUNT].astype(np.int64)
+            sort_constants(places[several], counts, batch.constants)
 
     def _note_fallible(self, numbers: Sequence[int], origins: Sequence[ConditionOrigin]) -> None:
         fallible = frozenset(self._columns.fallible)
         if fallible:
-            self._columns.use(fallible, len(numbers))
+            self._columns.use(np.array(sorted(fallible)), len(numbers))
             for number, origin in zip(numbers, origins, strict=True):
                 self._apart.fragile[number] = fallible, origin
-
-
-def joined(batches: Iterable[Batch]) -> Batch:
-    """Return the conditions of several batches in one."""
-    parts = list(batches)
-    if not parts:
-        return no_conditions()
-    before = np.cumsum([0, *(len(part.constants) for part in parts)])[:-1].tolist()
-    return Batch(
-        np.concatenate([part.numbers for part in parts]),
-        np.concatenate([part.shapes for part in parts]),
-        np.concatenate(
-            [part.bases + np.int32(start) for part, start in zip(parts, before, strict=True)]
-        ),
-        np.concatenate([part.constants for part in parts]),
-    )
 
 
 def _tests(formula: Formula) -> Iterator[Test]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.kernels.sharing.conditions.access import (
     Buckets,
@@ -25,12 +25,22 @@ from eventide.kernels.sharing.conditions.clusters import (
 )
 from eventide.kernels.sharing.conditions.listing import (
     count_listings,
-    gather_constants,
+    drop_records,
+    find_numbers,
     list_intervals,
     list_keys,
     nodes_of_intervals,
+    write_records,
 )
-from eventide.kernels.sharing.conditions.programs import HeldConditions
+from eventide.kernels.sharing.conditions.matching import AHEAD
+from eventide.kernels.sharing.conditions.programs import (
+    CONSTANTS,
+    DROPPED,
+    FIRST_MASK,
+    PROGRAM,
+    SHAPE_BITS,
+)
+from eventide.operators.sharing.conditions.batches import Batch
 from eventide.operators.sharing.conditions.shapes import EQUALITIES, NEEDS, SCAN, Shapes
 
 _PROBE = 2.5
@@ -42,22 +52,6 @@ _CELL = 4
 """Intervals for each cell of a tree."""
 
 
-class Batch(NamedTuple):
-    """Conditions without order: those of each are `constants[bases[i]:]`."""
-
-    numbers: Int64s
-    shapes: Int32s
-    bases: Int32s
-    constants: Int64s
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def at(self, places: Int64s | Bools) -> Batch:
-        """Return the conditions at some places."""
-        return Batch(self.numbers[places], self.shapes[places], self.bases[places], self.constants)
-
-
 class Keys(NamedTuple):
     """Listings by key: cluster, words and entry of each."""
 
@@ -67,17 +61,11 @@ class Keys(NamedTuple):
     entries: Int32s
 
 
-def no_conditions() -> Batch:
-    """Return a batch of no conditions."""
-    none = np.zeros(0, np.int64)
-    return Batch(none, np.zeros(0, np.int32), np.zeros(0, np.int32), none)
-
-
 @dataclass
 class IndexSegment:
-    """Conditions, how they are found, and the order of their numbers."""
+    """Records of conditions, how they are found, and their places in order of their numbers."""
 
-    conditions: HeldConditions
+    records: Int64s
     buckets: Buckets
     intervals: IntervalTrees
     scanned: Int32s
@@ -92,34 +80,31 @@ class IndexSegment:
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        arrays = (*self.conditions, *self.buckets, *self.intervals, self.scanned, self.by_number)
+        arrays = (self.records, *self.buckets, *self.intervals, self.scanned, self.by_number)
         return sum(each.nbytes for each in arrays)
 
     def __len__(self) -> int:
         return len(self.by_number) - self.dropped
 
-    def places_of(self, numbers: Int64s) -> Int64s:
-        """Return the places of conditions with some numbers, each sorted, that are still there."""
-        ordered = self.conditions.numbers[self.by_number]
-        low = np.searchsorted(ordered, numbers, "left")
-        high = np.searchsorted(ordered, numbers, "right")
-        places: Int64s = self.by_number[ranges(low, high - low)].astype(np.int64)
-        there: Int64s = places[self.conditions.alive[places] != 0]
-        return there
-
-    def drop(self, places: Int64s) -> None:
-        """Drop conditions that are there."""
-        self.conditions.alive[places] = 0
+    def drop(self, numbers: Int64s) -> Batch:
+        """Drop conditions with some distinct numbers, and return them."""
+        places = np.empty(len(self.by_number), np.int64)
+        places = places[: find_numbers(self.by_number, self.records, numbers, places)]
+        dropped = self._at(places)
+        drop_records(self.records, places)
         self.dropped += len(places)
+        return dropped
 
     def left(self) -> Batch:
-        """Return the conditions that are still there."""
-        return self.at(np.flatnonzero(self.conditions.alive))
+        """Return the conditions that are still there, in order of their numbers."""
+        places = self.by_number.astype(np.int64)
+        first = self.records[places + PROGRAM] & FIRST_MASK
+        return self._at(places[first != DROPPED])
 
-    def at(self, places: Int64s) -> Batch:
-        """Return the conditions at some places."""
-        held = self.conditions
-        return Batch(held.numbers, held.shapes, held.bases, held.constants).at(places)
+    def _at(self, places: Int64s) -> Batch:
+        shapes = (self.records[places + PROGRAM] >> SHAPE_BITS).astype(np.int32)
+        bases = (places + CONSTANTS).astype(np.int32)
+        return Batch(self.records[places], shapes, bases, self.records)
 
 
 def segment_of(batch: Batch, shapes: Shapes) -> IndexSegment:
@@ -131,12 +116,12 @@ def segment_of(batch: Batch, shapes: Shapes) -> IndexSegment:
     by_need = np.flatnonzero(access == NEEDS).astype(np.int32)
     scanned = np.flatnonzero(access == SCAN).astype(np.int32)
     plans = _Plans()
-    keys = [_equality_keys(batch, by_equality, shapes, plans)]
+    skipped = shapes.skipped.array[batch.shapes]
+    keys = [_equality_keys(batch, by_equality, shapes, plans, skipped)]
     keys += _need_keys(batch, by_need, shapes, plans)
     buckets = _buckets(Keys(*map(np.concatenate, zip(*keys, strict=True))), plans)
     intervals = _intervals(batch, by_need, shapes)
-    whole = shapes.code.array[shapes.starts.array[batch.shapes[scanned]], 0] == 0
-    return _in_order(batch, shapes, buckets, intervals, np.where(whole, -1 - scanned, scanned))
+    return _in_order(batch, shapes, skipped, buckets, intervals, scanned)
 
 
 class _Plans:
@@ -151,7 +136,9 @@ class _Plans:
         return len(self.clusters) - 1
 
 
-def _equality_keys(batch: Batch, chosen: Int32s, shapes: Shapes, plans: _Plans) -> Keys:
+def _equality_keys(
+    batch: Batch, chosen: Int32s, shapes: Shapes, plans: _Plans, skipped: Int32s
+) -> Keys:
     """Return the keys of conditions that are found by an equality or two."""
     none = np.zeros(0, np.int64)
     if not len(chosen):
@@ -177,13 +164,13 @@ def _equality_keys(batch: Batch, chosen: Int32s, shapes: Shapes, plans: _Plans) 
     keys = Keys(
         np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int64), chosen
     )
+    decided = np.empty(size, np.int32)
     keys_of_choices(
         equalities, kinds, bases, batch.constants, choices, cluster_of,
-        keys.clusters, keys.first, keys.second,
+        keys.clusters, keys.first, keys.second, decided,
     )  # fmt: skip
-    asked = np.where(choices[:, 1] < 0, 1, 2)
-    whole = shapes.tests.array[kinds] == asked
-    return keys._replace(entries=np.where(whole, -1 - chosen, chosen).astype(np.int32))
+    skipped[chosen] = decided
+    return keys
 
 
 def _choices(
@@ -358,47 +345,37 @@ def _joined(trees: list[_Tree]) -> IntervalTrees:
 
 
 def _in_order(
-    batch: Batch, shapes: Shapes, buckets: Buckets, intervals: IntervalTrees, scanned: Int32s
+    batch: Batch,
+    shapes: Shapes,
+    skipped: Int32s,
+    buckets: Buckets,
+    intervals: IntervalTrees,
+    scanned: Int32s,
 ) -> IndexSegment:
-    """Return the segment with its conditions in the order in which they are found."""
-    entries = (buckets.entries, intervals.low_entries, scanned)
-    listed = np.concatenate([_place(each) for each in entries])
+    """Return the segment with its records in the order in which they are found."""
+    listed = np.concatenate((buckets.entries, intervals.low_entries, scanned))
     order = np.full(len(batch), len(listed), np.int64)
     # The first listing of a condition counts.
     order[listed[::-1]] = np.arange(len(listed))[::-1]
     order = np.argsort(order, kind="stable")
-    moved = np.empty(len(batch), np.int32)
-    moved[order] = np.arange(len(batch))
     sizes = shapes.sizes.array[batch.shapes]
-    starts = np.empty(len(batch), np.int32)
-    constants = np.empty(int(sizes.sum()), np.int64)
-    gather_constants(order, batch.bases, sizes, batch.constants, starts, constants)
-    numbers = batch.numbers[order]
-    conditions = HeldConditions(
-        numbers, batch.shapes[order], starts, constants, np.ones(len(batch), np.uint8)
-    )
+    firsts = shapes.starts.array[batch.shapes] + skipped
+    places = np.empty(len(batch), np.int32)
+    records = np.zeros(int(sizes.sum()) + CONSTANTS * len(batch) + AHEAD, np.int64)
+    write_records(
+        order, batch.numbers, batch.shapes, firsts, batch.bases, sizes, batch.constants,
+        places, records,
+    )  # fmt: skip
     return IndexSegment(
-        conditions,
-        buckets._replace(entries=_moved(buckets.entries, moved)),
+        records,
+        buckets._replace(entries=places[buckets.entries]),
         intervals._replace(
-            low_entries=_moved(intervals.low_entries, moved),
-            high_entries=_moved(intervals.high_entries, moved),
+            low_entries=places[intervals.low_entries], high_entries=places[intervals.high_entries]
         ),
-        _moved(scanned, moved),
-        np.argsort(numbers, kind="stable").astype(np.int32),
+        places[scanned],
+        # The batch is in order of number.
+        places,
     )
-
-
-def _place(entries: Int32s) -> Int64s:
-    places: Int64s = np.where(entries < 0, -1 - entries, entries).astype(np.int64)
-    return places
-
-
-def _moved(entries: Int32s, moved: Int32s) -> Int32s:
-    places = moved[_place(entries)]
-    whole: Bools = entries < 0
-    entries_moved: Int32s = np.where(whole, -1 - places, places).astype(np.int32)
-    return entries_moved
 
 
 def _rows_of(starts: Int32s, counts: Int32s, which: Int32s) -> Int64s:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int32s
+from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.growing import longer
+from eventide.kernels.ordering import ranges
 from eventide.kernels.sharing.conditions.listing import ListedNeeds
 from eventide.kernels.sharing.conditions.programs import (
     ACCEPT,
+    COLUMN,
+    COUNT,
+    EQUAL,
     JUMP,
+    MASK,
+    OPERATION,
     REJECT,
+    SLOT,
+    TRUE,
     VALID,
-    ConditionPrograms,
 )
+from eventide.operators.sharing.conditions.batches import Batch
 from eventide.operators.sharing.conditions.formulas import NEVER, Formula, Test
 from eventide.operators.sharing.conditions.needs import (
     Need,
@@ -37,15 +44,7 @@ EQUALITIES, NEEDS, SCAN, NOTHING = range(4)
 _FIELDS = JUMP + 1
 _ANY_OUTCOME, _NO_OUTCOME = 7, 0
 _FIRST_LABEL = REJECT - 1
-_NEED_FIELDS = 7
-
-
-class ConditionShape(NamedTuple):
-    """What Python has to know of a shape: its columns, and slots of tests that pass constants."""
-
-    columns: frozenset[int]
-    tests: tuple[tuple[int, int, int, int], ...]
-    """Operation, column, first slot and number of slots of each test."""
+_NEED_FIELDS = 6
 
 
 class GrowingRows:
@@ -67,18 +66,25 @@ class GrowingRows:
 
 
 class Shapes:
-    """All shapes by number, as arrays."""
+    """All shapes by number, as arrays.
+
+    `skipped` has how many tests of a condition are decided by how it is found.
+    """
 
     def __init__(self) -> None:
         self.numbers: dict[object, int] = {}
-        self.shapes: list[ConditionShape] = []
-        self.starts, self.code = GrowingRows(), GrowingRows(_FIELDS)
-        self.tests, self.sizes, self.access = GrowingRows(), GrowingRows(), GrowingRows()
+        self.starts, self.lengths, self.code = GrowingRows(), GrowingRows(), GrowingRows(_FIELDS)
+        # What a condition does that was dropped.
+        self.code.extend([[VALID, _NO_OUTCOME, 0, 0, 0, REJECT]])
+        self.skipped = GrowingRows()
+        self.sizes, self.access = GrowingRows(), GrowingRows()
         self.equal_starts, self.equal_counts = GrowingRows(), GrowingRows()
         self.equal_columns, self.equal_slots = GrowingRows(), GrowingRows()
         self.need_starts, self.need_counts = GrowingRows(), GrowingRows()
         self.needs = GrowingRows(_NEED_FIELDS)
-        self.uses: npt.NDArray[np.int64] = np.zeros(16, np.int64)
+
+    def __len__(self) -> int:
+        return self.starts.count
 
     def number_of(self, formula: Formula) -> int:
         """Return the number of the shape of a formula."""
@@ -88,11 +94,6 @@ class Shapes:
             number = self._add(formula)
             self.numbers[key] = number
         return number
-
-    @property
-    def programs(self) -> ConditionPrograms:
-        """What the kernel runs."""
-        return ConditionPrograms(self.starts.array, self.code.array)
 
     @property
     def need_table(self) -> ListedNeeds:
@@ -106,24 +107,62 @@ class Shapes:
             each.array.nbytes for each in vars(self).values() if isinstance(each, GrowingRows)
         )
 
+    def tests_of(self, batch: Batch) -> tuple[npt.NDArray[np.int32], Int64s]:
+        """Return the instructions of conditions that are tests, and their first constants."""
+        starts = self.starts.array[batch.shapes].astype(np.int64)
+        lengths = self.lengths.array[batch.shapes].astype(np.int64)
+        code = self.code.array[ranges(starts, lengths)]
+        bases = np.repeat(batch.bases.astype(np.int64), lengths)
+        real = code[:, MASK] != _NO_OUTCOME
+        return code[real], (bases + code[:, SLOT])[real]
+
+    def add_conjunctions(
+        self, patterns: npt.NDArray[np.bool_], code: npt.NDArray[np.int32]
+    ) -> Int32s:
+        """Add shapes that ask for several of some tests each; return their numbers.
+
+        Of each, `patterns` says which; some are equalities, and these come first.
+        """
+        which, tests = np.nonzero(patterns)
+        counts = patterns.sum(axis=1)
+        first = np.cumsum(counts) - counts
+        rows = code[tests]
+        before = np.cumsum(rows[:, COUNT]) - rows[:, COUNT]
+        rows[:, SLOT] = before - before[first][which]
+        numbers = np.arange(len(self), len(self) + len(patterns), dtype=np.int32)
+        program = np.zeros((len(rows) + len(patterns), _FIELDS), np.int32)
+        program[:, JUMP] = REJECT
+        program[np.arange(len(rows)) + which] = rows
+        self.starts.extend(self.code.count + first + np.arange(len(patterns)))
+        self.lengths.extend(counts)
+        self.code.extend(program)
+        self.sizes.extend(np.add.reduceat(rows[:, COUNT], first))
+        equal = (rows[:, OPERATION] == EQUAL) & (rows[:, MASK] == TRUE)
+        equal_counts = np.add.reduceat(equal.astype(np.int64), first)
+        self.equal_starts.extend(self.equal_columns.count + np.cumsum(equal_counts) - equal_counts)
+        self.equal_counts.extend(equal_counts)
+        self.equal_columns.extend(rows[equal, COLUMN])
+        self.equal_slots.extend(rows[equal, SLOT])
+        nothing = np.zeros(len(patterns), np.int32)
+        for each in (self.need_starts, self.need_counts, self.skipped):
+            each.extend(nothing)
+        self.access.extend(nothing + EQUALITIES)
+        return numbers
+
     def _add(self, formula: Formula) -> int:
-        number = len(self.shapes)
+        number = len(self)
         tree, size = slotted(formula)
-        tests = tuple(_tests(tree))
-        columns = frozenset(test.column for test, _ in tests)
-        described = tuple((t.operation, t.column, slot, width(t)) for t, slot in tests)
-        self.shapes.append(ConditionShape(columns, described))
+        program = _program(tree, self.code.count)
         self.starts.extend([self.code.count])
-        self.code.extend(_program(tree, self.code.count))
-        self.tests.extend([is_plain(formula)])
+        self.lengths.extend([len(program) - 1])
+        self.code.extend(program)
         self.sizes.extend([size])
-        self.uses = longer(self.uses, number + 1)
         self._add_access(formula, tree)
         return number
 
     def _add_access(self, formula: Formula, tree: SlottedTree | Slotted) -> None:
         equal = equalities(tree)
-        strong = any(_is_selective(test) for test, _ in equal)
+        strong = any(is_selective(test) for test, _ in equal)
         needs = None if strong else best_needs(tree)
         self.equal_starts.extend([self.equal_columns.count])
         self.equal_counts.extend([len(equal) if strong else 0])
@@ -134,29 +173,26 @@ class Shapes:
             self.equal_slots.extend([slot for _, slot in equal])
         if needs:
             self.needs.extend([_need_row(each) for each in needs.needs])
+        whole = needs is not None and len(needs.needs) == 1 and needs.needs[0].whole
+        self.skipped.extend([is_plain(formula) if whole else 0])
         access = EQUALITIES if strong else NEEDS if needs else SCAN
         self.access.extend([NOTHING if formula == NEVER else access])
 
 
-def _is_selective(test: Test) -> bool:
+def is_selective(test: Test) -> bool:
+    """Whether an equality leaves few conditions; that of a truth value does not."""
     return getattr(test.constants[0], "type", None) != BOOL
 
 
 def _need_row(need: Need) -> tuple[int, ...]:
-    return tuple(map(int, need))
+    return tuple(map(int, need[:_NEED_FIELDS]))
 
 
 def _key(formula: Formula) -> object:
     if isinstance(formula, Test):
-        selective = bool(formula.constants) and _is_selective(formula)
+        selective = bool(formula.constants) and is_selective(formula)
         return (*formula[:3], width(formula), selective)
     return formula.every, tuple(map(_key, formula.parts))
-
-
-def _tests(tree: SlottedTree | Slotted) -> list[Slotted]:
-    if isinstance(tree, Slotted):
-        return [tree]
-    return [test for part in tree.parts for test in _tests(part)]
 
 
 def _program(tree: SlottedTree | Slotted, origin: int) -> Int32s:

@@ -17,11 +17,15 @@ from eventide.kernels.sharing.conditions.matching import TextVerdicts
 from eventide.kernels.sharing.conditions.words import place_values
 from eventide.operators.expressions.evaluate import evaluate_predicate
 from eventide.operators.fingerprints import Fingerprints
+from eventide.operators.sharing.conditions.looked_for import looked_for
+from eventide.operators.sharing.conditions.pattern_table import PatternTable
 from eventide.plan.expressions import Call, Column, Expression, Literal
 from eventide.schema import BOOL, STRING
 
 MOST_VALUES = 100_000
 """So many values are remembered, then all are forgotten."""
+MOST_PASSED = 20_000_000
+"""So many tests that they pass."""
 _VALUE = Column("value", STRING)
 
 
@@ -46,8 +50,12 @@ class TextTests:
     tests: list[TextTest | None] = field(default_factory=list)
     uses: list[int] = field(default_factory=list)
     free: list[int] = field(default_factory=list)
-    by_place: list[dict[int, TextTest]] = field(default_factory=list)
+    others: list[dict[int, TextTest]] = field(default_factory=list)
+    """By place, the tests that look for nothing in particular: they are all tried."""
     free_places: list[int] = field(default_factory=list)
+    patterns: PatternTable = field(default_factory=PatternTable)
+    unsure: set[int] = field(default_factory=set)
+    """The tests that may fail although what they look for is there."""
 
     def __post_init__(self) -> None:
         self.marks = np.full(16, -1, np.int32)
@@ -56,7 +64,13 @@ class TextTests:
     @property
     def width(self) -> int:
         """How many columns have tests."""
-        return len(self.by_place)
+        return len(self.others)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory values and their tests take."""
+        arrays = (*self.table, self.starts, self.counts, self.passed, self.marks)
+        return sum(each.nbytes for each in arrays) + self.patterns.nbytes
 
     def forget(self) -> None:
         """Forget all values."""
@@ -70,18 +84,12 @@ class TextTests:
         """Return a place for the texts of a column."""
         if self.free_places:
             return self.free_places.pop()
-        self.by_place.append({})
-        return len(self.by_place) - 1
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory values and their tests take."""
-        arrays = (*self.table, self.starts, self.counts, self.passed, self.marks)
-        return sum(each.nbytes for each in arrays)
+        self.others.append({})
+        return len(self.others) - 1
 
     def check(self, test: TextTest) -> None:
         """Raise what the test raises if its constants make no sense: a wrong expression, say."""
-        if test not in self.numbers:
+        if test not in self.numbers and test.function not in _TAKE_ALL:
             evaluate_predicate(test.condition, _ONE_VALUE)
 
     def use(self, test: TextTest, times: int = 1) -> int:
@@ -94,10 +102,20 @@ class TextTests:
                 self.uses.append(0)
             self.tests[number] = test
             self.numbers[test] = number
-            self.by_place[test.place][number] = test
-            self.forget()
+            self._look_for(number, test)
+            if self.count:
+                self.forget()
         self.uses[number] += times
         return number
+
+    def _look_for(self, number: int, test: TextTest) -> None:
+        found = looked_for(test.function, test.constants)
+        if found is None:
+            self.others[test.place][number] = test
+            return
+        self.patterns.add(number, test.place, found)
+        if not found.enough:
+            self.unsure.add(number)
 
     def leave(self, numbers: Iterable[int]) -> None:
         """Count a use less of each test."""
@@ -105,7 +123,10 @@ class TextTests:
             self.uses[number] -= 1
             test = self.tests[number]
             if not self.uses[number] and test is not None:
-                del self.numbers[test], self.by_place[test.place][number]
+                del self.numbers[test]
+                if self.others[test.place].pop(number, None) is None:
+                    self.patterns.remove(number)
+                    self.unsure.discard(number)
                 self.tests[number] = None
                 self.free.append(number)
 
@@ -123,13 +144,11 @@ class TextTests:
     def _decide(self, place: int, values: pa.Array) -> None:
         """Find the tests that pass on values which get the next places."""
         rows = pa.RecordBatch.from_arrays([values], [_VALUE.name])
-        found_values: list[Int64s] = [np.zeros(0, np.int64)]
-        found_tests: list[Int64s] = [np.zeros(0, np.int64)]
-        for number, test in self.by_place[place].items():
+        where, which = self._surely(rows, *self.patterns.found(place, values))
+        for number, test in self.others[place].items():
             passes = np.flatnonzero(to_numpy(evaluate_predicate(test.condition, rows)))
-            found_values.append(passes)
-            found_tests.append(np.full(len(passes), number))
-        where, which = np.concatenate(found_values), np.concatenate(found_tests)
+            where = np.concatenate((where, passes))
+            which = np.concatenate((which, np.full(len(passes), number)))
         order = np.argsort(where, kind="stable")
         counts = np.bincount(where, minlength=len(values))
         end = self.count + len(values)
@@ -140,16 +159,26 @@ class TextTests:
         self.passed[self.filled : self.filled + len(which)] = which[order]
         self.count, self.filled = end, self.filled + len(which)
 
+    def _surely(self, rows: pa.RecordBatch, where: Int64s, which: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the pairs of a value and a test that pass, of those that may."""
+        kept = np.ones(len(which), np.bool_)
+        for number in self.unsure.intersection(np.unique(which).tolist()):
+            test, here = self.tests[number], np.flatnonzero(which == number)
+            assert test is not None
+            kept[here] = to_numpy(evaluate_predicate(test.condition, rows.take(where[here])))
+        return where[kept], which[kept]
+
     def prepared(self) -> TextVerdicts:
         """Return what the kernel reads, with marks of no event."""
         self.marks = longer(self.marks, len(self.tests))
-        self.marks[:] = -1
+        self.marks[: len(self.tests)] = -1
         return TextVerdicts(self.starts, self.counts, self.passed, self.marks)
 
     def make_room(self) -> None:
         """Forget values before a batch if there are many."""
-        if self.count > MOST_VALUES:
+        if self.count > MOST_VALUES or self.filled > MOST_PASSED:
             self.forget()
 
 
+_TAKE_ALL = ("starts_with", "ends_with", "contains", "<", "<=", ">", ">=")
 _ONE_VALUE = pa.RecordBatch.from_arrays([pa.array([""])], [_VALUE.name])
