@@ -179,7 +179,10 @@ def test_each_query_answers_as_if_alone(
     both = Both(keys, aggregates)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows_module, "FEWEST", 3)
+        patch.setattr(windows_module, "ROWS_WAIT", 4)
         patch.setattr(slices_module, "MOST_WAITING", 3)
+        patch.setattr(slices_module, "FEW_BATCHES", 2)
+        patch.setattr(slices_module, "BLOCK_ROWS", 3)
         patch.setattr(slices_module, "ROWS_AT_ONCE", 5)
         run(both, arrivals, first, actions)
 

@@ -5,8 +5,8 @@
     level 0   0 1 2 3  4 5 6 7  8 9 …                     the slices themselves
 
 The slices from 3 to 8 are 3, the block of 4 to 7, and 8: a window of n slices consists of some
-log n nodes. The rows of a node stand side by side, `bounds[level, node]` says where. Blocks are
-of slices that get no more rows.
+log n nodes. The rows of a node stand side by side. Blocks are of slices that get no more rows; the
+newest blocks may not be there yet.
 """
 
 from __future__ import annotations
@@ -28,21 +28,27 @@ class SliceRuns(NamedTuple):
 
 
 class SliceTree(NamedTuple):
-    """Where the rows of each node begin and end; the key of each row; the epoch of each slice."""
+    """Where the rows of each node begin and end; how many nodes each level has; keys and epochs.
+
+    Each row has a key, and each slice an epoch.
+    """
 
     begins: Int64s
     ends: Int64s
+    blocks: Int64s
     keys: Int32s
     epochs: Int64s
 
 
 @inline
-def level_at(at: int, right: int, top: int) -> tuple[int, int]:
+def level_at(at: int, right: int, top: int, blocks: Int64s) -> tuple[int, int]:
     """Return the level of the largest block of [at, right) that begins there, and its width."""
     level, width = 0, 1
-    while level < top and at % (width * BRANCHES) == 0 and at + width * BRANCHES <= right:
-        level += 1
-        width *= BRANCHES
+    while level < top:
+        wider = width * BRANCHES
+        if at % wider or at + wider > right or at // wider >= blocks[level + 1]:
+            break
+        level, width = level + 1, wider
     return level, width
 
 
@@ -69,7 +75,7 @@ def count_rows(runs: SliceRuns, tree: SliceTree, top: int, clean: int, counts: I
         while at < right:
             end = end_of_run(tree.epochs, at, right, since, since <= clean)
             while at < end:
-                level, width = level_at(at, end, top)
+                level, width = level_at(at, end, top, tree.blocks)
                 node = at // width
                 count += tree.ends[level, node] - tree.begins[level, node]
                 at += width
@@ -102,7 +108,7 @@ def list_rows(
         while at < right:
             end = end_of_run(tree.epochs, at, right, since, since <= clean)
             while at < end:
-                level, width = level_at(at, end, top)
+                level, width = level_at(at, end, top, tree.blocks)
                 node = at // width
                 for row in range(tree.begins[level, node], tree.ends[level, node]):
                     key = tree.keys[row]

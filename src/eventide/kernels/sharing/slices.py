@@ -144,12 +144,3 @@ def ended_windows(
         if len(starts):
             due[place] = next_end(until_us, size, slide)
     return count
-
-
-@lean_kernel
-def least_and_most(numbers: Int64s) -> tuple[int, int]:
-    """Return the least and the largest of some numbers; there is at least one."""
-    least = most = numbers[0]
-    for number in numbers:
-        least, most = min(least, number), max(most, number)
-    return least, most

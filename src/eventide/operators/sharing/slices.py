@@ -37,6 +37,10 @@ ROWS_AT_ONCE = 4_000_000
 """Windows are merged from about so many rows at a time."""
 MOST_WAITING = 32
 """So many batches of the newest slice wait until they are merged."""
+FEW_BATCHES = 4
+"""A slice of so few batches is not merged: it may have several rows for a key."""
+BLOCK_ROWS = 200
+"""Blocks are made when they are of so many rows together: to make a few costs as much."""
 ANYTIME = -(2**63)
 """The epoch of events that came before any query that is still there."""
 
@@ -91,7 +95,7 @@ class Slices:
     times: Int64s = field(default_factory=lambda: np.zeros(16, np.int64))
     epochs: Int64s = field(default_factory=lambda: np.zeros(16, np.int64))
     count: int = 0
-    blocks: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    blocks: Int64s = field(default_factory=lambda: np.zeros(LEVELS, np.int64))
     """How many nodes each level above the slices has."""
     oldest: int = ANYTIME
     """All slices are of this epoch or a later one."""
@@ -105,7 +109,7 @@ class Slices:
     @property
     def tree(self) -> SliceTree:
         """What kernels read of it."""
-        return SliceTree(self.begins, self.ends, self.keys, self.epochs)
+        return SliceTree(self.begins, self.ends, self.blocks, self.keys, self.epochs)
 
     def append(self, rows: SliceRows) -> None:
         """Add slices that are complete."""
@@ -132,20 +136,24 @@ class Slices:
         self.log = self.log.append(partials)
 
     def grow(self, known: int) -> None:
-        """Add the blocks that have become complete; keys are below `known`."""
+        """Add the blocks that have become complete, if they pay; keys are below `known`."""
         width = BRANCHES
         for level in range(1, LEVELS):
-            first, last = self.blocks[level], self.count // width
+            first, last = int(self.blocks[level]), self.count // width
             if not last:
                 break
-            if first < last:
+            if self._rows_of(first * width, last * width) >= BLOCK_ROWS:
                 left = np.arange(first, last) * width
                 for part in self.parts(left, left + width, level - 1):
                     merged, run_of, keys = self.merged(part, level - 1, known)
                     starts = np.searchsorted(run_of, np.arange(len(part.left) + 1))
-                    self._add_nodes(level, self.blocks[level], starts, keys, merged)
+                    self._add_nodes(level, int(self.blocks[level]), starts, keys, merged)
                     self.blocks[level] += len(part.left)
             width *= BRANCHES
+
+    def _rows_of(self, first: int, last: int) -> int:
+        """Return how many rows the slices [first, last) have, and the blocks made meanwhile."""
+        return int(self.ends[0, last - 1] - self.begins[0, first]) if first < last else 0
 
     def parts(
         self, left: Int64s, right: Int64s, top: int = LEVELS - 1, since: Int64s | None = None
@@ -227,23 +235,24 @@ class NewestSlice:
         """Merge the batches from one on."""
         if len(self.batches) == first + 1:
             return
-        batches = self.batches[first:]
-        keys = np.concatenate([batch.keys for batch in batches])
-        every = [batch.partials for batch in batches]
-        together = concat_batches(every, self.partials.schema)
-        one = SliceRows(
-            batches[0].times[:1],
-            batches[0].epochs[:1],
-            np.array([0, len(keys)]),
-            keys,
-            together,
-        )
+        one = one_slice(self.batches[first:], self.partials.schema)
         self.batches[first:] = [regrouped(one, self.partials, np.zeros(1, np.bool_), known)]
 
     def whole(self, known: int) -> SliceRows:
         """Return all of it as one slice."""
-        self._merge(0, known)
-        return self.batches[0]
+        if len(self.batches) > FEW_BATCHES:
+            self._merge(0, known)
+        return one_slice(self.batches, self.partials.schema)
+
+
+def one_slice(batches: Sequence[SliceRows], schema: pa.Schema) -> SliceRows:
+    """Return batches of rows of one slice as one; a key may have several rows."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    keys = np.concatenate([batch.keys for batch in batches])
+    partials = concat_batches([batch.partials for batch in batches], schema)
+    return SliceRows(first.times, first.epochs, np.array([0, len(keys)]), keys, partials)
 
 
 def regrouped(rows: SliceRows, partials: Partials, cuts: Bools, known: int) -> SliceRows:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Groups
 from eventide.accumulators.columns import int64s
-from eventide.arrays import to_arrow
+from eventide.arrays import no_rows, to_arrow
 from eventide.errors import PlanError
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
@@ -29,7 +29,6 @@ from eventide.kernels.sharing.slices import (
     NEVER,
     ended_windows,
     group_by_slice,
-    least_and_most,
     mark_cuts,
     set_due,
 )
@@ -54,6 +53,8 @@ from eventide.schema import SEQ, TS
 
 FEWEST = 256
 """So few slices are never cut anew."""
+ROWS_WAIT = 16_384
+"""Events wait until there are so many, or a window ends: to reduce a few costs as much."""
 
 
 @dataclass(slots=True)
@@ -63,11 +64,15 @@ class ManyWindowsState:
     slices: Slices
     known: KnownKeys
     newest: NewestSlice | None = None
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    """Events behind those of the newest slice."""
+    waiting_rows: int = 0
     closed_us: int = START_OF_TIME_US
     newest_seq: int = ANYTIME
     births: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     due: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     """The next end of a window at each place, never for one that is free."""
+    next_due: int = NEVER
     borders: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     """The next border of each place behind the last row; any, if it is not known."""
     version: int = -1
@@ -116,8 +121,9 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
     def size(self, state: ManyWindowsState) -> Size:
         """Return the size of the state."""
         newest = 0 if state.newest is None else state.newest.rows
-        rows = state.slices.log.size + newest
-        return Size(rows, state.slices.log.nbytes + state.slices.keys.nbytes + state.known.nbytes)
+        waiting = sum(batch.nbytes for batch in state.waiting)
+        log, keys = state.slices.log, state.slices.keys.nbytes + state.known.nbytes
+        return Size(state.waiting_rows + log.size + newest, waiting + log.nbytes + keys)
 
     def step(
         self, state: ManyWindowsState, inputs: tuple[pa.RecordBatch, ...], until_us: int
@@ -127,15 +133,21 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         if state.version != self.table.version:
             self.follow_table(state)
         if rows.num_rows:
-            self.take(state, rows)
+            state.newest_seq = max(state.newest_seq, int(int64s(rows.column(SEQ)).max()))
+            if len(self.table):
+                state.waiting.append(rows)
+                state.waiting_rows += rows.num_rows
         state.closed_us = max(state.closed_us, until_us)
         closed_us = near(state.closed_us)
-        results: list[pa.RecordBatch] = []
-        if int(state.due.min(initial=NEVER)) <= closed_us:
-            self.complete(state, closed_us)
-            results += self.close(state, closed_us)
-            if state.slices.count >= max(FEWEST, state.enough):
-                self.cut_anew(state)
+        ends = state.next_due <= closed_us
+        if ends or state.waiting_rows >= ROWS_WAIT:
+            self.take(state)
+        if not ends:
+            return state, no_rows(self.output_schema)
+        self.complete(state, closed_us)
+        results = list(self.close(state, closed_us))
+        if state.slices.count >= max(FEWEST, state.enough):
+            self.cut_anew(state)
         return state, concat_batches(results, self.output_schema)
 
     def follow_table(self, state: ManyWindowsState) -> None:
@@ -155,21 +167,22 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         # The next row is of another epoch, so a slice begins there in any case.
         state.borders[joined] = START_OF_TIME_US
         set_due(table.sizes, table.slides, near(state.closed_us), joined, state.due)
+        state.next_due = int(state.due.min())
         state.births, state.version = table.births.copy(), table.version
         if not len(table):
+            state.waiting, state.waiting_rows = [], 0
             state.slices, state.newest = Slices.empty(self.partials), None
             state.known = KnownKeys(self.key_schema)
         elif ((births > 0) & (table.births != births)).any():
             state.enough = 0
 
-    def take(self, state: ManyWindowsState, rows: pa.RecordBatch) -> None:
-        """Reduce events to partials of slices."""
-        seq = int64s(rows.column(SEQ))
-        least, most = least_and_most(seq)
-        state.newest_seq = max(state.newest_seq, most)
-        if not len(self.table):
+    def take(self, state: ManyWindowsState) -> None:
+        """Reduce the events that wait to partials of slices."""
+        if not state.waiting:
             return
-        slices, continues = self.lift(state, rows, seq, least)
+        rows = concat_batches(state.waiting, state.waiting[0].schema)
+        state.waiting, state.waiting_rows = [], 0
+        slices, continues = self.lift(state, rows)
         count = len(slices.times)
         if continues and state.newest is not None:
             state.newest.add(slices.part(0, 1), state.known.count)
@@ -182,18 +195,16 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         state.slices.append(slices.part(0, count - 1))
         state.newest = NewestSlice(self.partials, slices.part(count - 1, count))
 
-    def lift(
-        self, state: ManyWindowsState, rows: pa.RecordBatch, seq: Int64s, least: int
-    ) -> tuple[SliceRows, bool]:
+    def lift(self, state: ManyWindowsState, rows: pa.RecordBatch) -> tuple[SliceRows, bool]:
         """Return the slices of events, and whether the first one goes on with the newest."""
         length = rows.num_rows
-        ts, epochs = int64s(rows.column(TS)), None
+        ts, seq, epochs = int64s(rows.column(TS)), int64s(rows.column(SEQ)), None
         cuts = np.zeros(length, np.bool_)
         first_border = int(state.borders.min())
         if first_border <= int(ts[-1]):
             mark_cuts(ts, self.table.sizes, self.table.slides, state.borders, cuts)
         starts = self.table.starts
-        if least < starts[-1]:
+        if int(seq.min()) < starts[-1]:
             epochs = epochs_of(seq, starts)
             cuts[1:] |= epochs[1:] != epochs[:-1]
         codes, distinct, count = encode_keys(
@@ -243,6 +254,7 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         # One more, for with none the kernel only counts.
         places, starts, left, right = (np.empty(found + 1, np.int64) for _ in range(4))
         ended_windows(*inputs, (places, starts, left, right))
+        state.next_due = int(state.due.min())
         return Ended(places[:found], starts[:found], left[:found], right[:found])
 
     def rows(
@@ -301,6 +313,7 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
 
     def write(self, state: ManyWindowsState) -> bytes:
         """Write the state out."""
+        self.take(state)
         slices = state.slices.all_rows()
         if state.newest is not None:
             newest = state.newest.whole(state.known.count)
