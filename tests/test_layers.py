@@ -62,7 +62,7 @@ BETWEEN_ROOMS = {
     ("plan/sharing/windows", "plan/windows/nodes"),
     # Rows in chunks that are found by number, whoever keeps them.
     ("operators/sharing/known_keys", "operators/standing/row_log"),
-    ("operators/sharing/slices", "operators/standing/row_log"),
+    ("operators/sharing/partial_log", "operators/standing/row_log"),
     # Every node says how its rows go, those of a sequence never.
     ("plan/algebra/nodes", "plan/standing/edges"),
 }

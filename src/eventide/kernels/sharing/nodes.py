@@ -16,7 +16,7 @@ from typing import NamedTuple
 from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
 
 BRANCHES = 4
-LEVELS = 16
+LEVELS = 10
 
 
 class SliceRuns(NamedTuple):

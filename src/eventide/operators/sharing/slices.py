@@ -30,8 +30,8 @@ from eventide.kernels.sharing.nodes import (
 )
 from eventide.kernels.sharing.slices import group_by_slice
 from eventide.operators.columns import concat_batches
+from eventide.operators.sharing.partial_log import PartialLog
 from eventide.operators.sharing.partials import Partials
-from eventide.operators.standing.row_log import RowLog
 
 ROWS_AT_ONCE = 4_000_000
 """Windows are merged from about so many rows at a time."""
@@ -87,7 +87,7 @@ class Slices:
     """Complete slices, and the rows of blocks of them, which are added when they are needed."""
 
     partials: Partials
-    log: RowLog
+    log: PartialLog
     keys: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
     """The key of each row."""
     begins: Int64s = field(default_factory=lambda: np.zeros((LEVELS, 16), np.int64))
@@ -104,7 +104,7 @@ class Slices:
     @classmethod
     def empty(cls, partials: Partials) -> Slices:
         """Return no slices."""
-        return cls(partials, RowLog.empty(partials.schema))
+        return cls(partials, PartialLog(partials.schema))
 
     @property
     def tree(self) -> SliceTree:
@@ -133,7 +133,7 @@ class Slices:
         self.ends[level, first:last] = starts[1:] + end
         self.keys = longer(self.keys, end + len(keys))
         self.keys[end : end + len(keys)] = keys
-        self.log = self.log.append(partials)
+        self.log.append(partials)
 
     def grow(self, known: int) -> None:
         """Add the blocks that have become complete, if they pay; keys are below `known`."""
@@ -262,7 +262,8 @@ def regrouped(rows: SliceRows, partials: Partials, cuts: Bools, known: int) -> S
     row_cuts[rows.starts[:-1][cuts]] = True
     groups, slice_of, key_of, first_row = (np.empty(count, np.int64) for _ in range(4))
     seen = np.full(known, -1, np.int64)
-    slices, found = group_by_slice(row_cuts, rows.keys, seen, groups, slice_of, key_of, first_row)
+    inputs = row_cuts, frozen(rows.keys), seen
+    slices, found = group_by_slice(*inputs, groups, slice_of, key_of, first_row)
     first = np.searchsorted(rows.starts, first_row[:slices])
     return SliceRows(
         rows.times[first],

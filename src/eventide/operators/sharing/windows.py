@@ -123,7 +123,7 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         newest = 0 if state.newest is None else state.newest.rows
         waiting = sum(batch.nbytes for batch in state.waiting)
         log, keys = state.slices.log, state.slices.keys.nbytes + state.known.nbytes
-        return Size(state.waiting_rows + log.size + newest, waiting + log.nbytes + keys)
+        return Size(state.waiting_rows + log.end + newest, waiting + log.nbytes + keys)
 
     def step(
         self, state: ManyWindowsState, inputs: tuple[pa.RecordBatch, ...], until_us: int
@@ -284,7 +284,7 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         times = slices.times[first : slices.count]
         cuts = np.zeros(len(times), np.bool_)
         if len(times):
-            mark_cuts(times, table.sizes, table.slides, begins, cuts)
+            mark_cuts(frozen(times), table.sizes, table.slides, begins, cuts)
         epochs = epochs_of(slices.epochs[first : slices.count], table.starts)
         cuts[1:] |= epochs[1:] != epochs[:-1]
         needed = int(cuts.sum()) + 1
