@@ -104,6 +104,35 @@ def first_answer_duckdb(setting: Setting, seconds: str) -> pa.Table:
     return ways.fetched(setting.duckdb_arrow, text)
 
 
+SORTED = " ORDER BY mean DESC LIMIT 5"
+SMALL_QUERIES = {
+    "small filter": (QUESTIONS[3].eventide, QUESTIONS[3].duckdb["DuckDB"]),
+    "small windows": (QUESTIONS[0].eventide, QUESTIONS[0].duckdb["DuckDB"]),
+    "small windows, sorted": (
+        QUESTIONS[0].eventide + SORTED,
+        QUESTIONS[0].duckdb["DuckDB"] + SORTED,
+    ),
+}
+"""What is asked again and again over few rows, in Eventide's words and DuckDB's."""
+AGAIN = 50
+
+
+def small_case(name: str, eventide: str, duckdb: str) -> Case:
+    """Ask a small query many times, from its text to its rows."""
+
+    def ask_eventide(setting: Setting) -> None:
+        for _ in range(AGAIN):
+            ev.sql(eventide, **{STREAM: setting.events}).to_arrow()
+
+    def ask_duckdb(setting: Setting) -> None:
+        for _ in range(AGAIN):
+            ways.fetched(setting.duckdb_arrow, duckdb)
+
+    duel = Duel(Way("Eventide, Arrow", ask_eventide), Way("DuckDB, Arrow", ask_duckdb), 1 / 2)
+    asked = f"a query text seen before, over 1,000 events, {AGAIN} times"
+    return Case(name, asked, CARS, (duel,), at_most=1_000, has_speed=False)
+
+
 TINY = (
     "import pyarrow as pa\n"
     "cars = pa.table({'ts': pa.array([0, 1], pa.timestamp('us')), 'car': ['a', 'b'], "
@@ -169,6 +198,7 @@ ERRANDS = (
         at_most=1_000,
         has_speed=False,
     ),
+    *(small_case(name, *texts) for name, texts in SMALL_QUERIES.items()),
     Case(
         "fresh process",
         "start Python, import, answer a query of the tests over two events, end",

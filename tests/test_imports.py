@@ -75,11 +75,11 @@ def imported(folder: Path, text: str, call: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "call", "room", "most"),
     [
-        (CONDITION, "sql", None, 279),
-        (AVERAGE, "sql", "windows", 285),
-        (PATTERN, "sql", "patterns", 332),
-        (SITUATIONS, "tpstream", "situations", 310),
-        (STANDING, "sql", "standing", 398),
+        (CONDITION, "sql", None, 280),
+        (AVERAGE, "sql", "windows", 286),
+        (PATTERN, "sql", "patterns", 333),
+        (SITUATIONS, "tpstream", "situations", 311),
+        (STANDING, "sql", "standing", 399),
     ],
     ids=["condition", "average", "pattern", "situations", "standing"],
 )

@@ -29,6 +29,7 @@ from eventide.store import Snapshot, StoredStream
 
 PROJECT = Path(__file__).parents[2]
 SHARES = {"100 %": 1.0, "10 %": 0.1, "1 %": 0.01, "0.1 %": 0.001}
+SHORTEST = "0.1 %"
 PLACES = 5
 REPEATS = 20
 DUCKDB = (
@@ -90,12 +91,14 @@ def range_aggregates(setting: StoreSetting) -> list[Finding]:
         for rival, ask in (("DuckDB", aggregates_by_duckdb), ("Polars", aggregates_by_polars)):
             theirs = over(ranges, partial(ask, setting), 3)
             findings.append(Finding(name, ours[name], rival, theirs, at_least(100)))
-    first, last = ours["100 %"], ours["0.1 %"]
+            if (name, rival) == (SHORTEST, "DuckDB"):
+                findings.append(Finding(name, ours[name], rival, theirs, at_least(30)))
+    first, last = ours["100 %"], ours[SHORTEST]
     slowest = max(ours, key=lambda name: ours[name])
     return [
         *findings,
         Finding("100 %", first, "0.1 %", last, at_most(2)),
-        Finding(f"{slowest}, warm", ours[slowest], target=at_most(1e-3)),
+        Finding(f"{slowest}, warm", ours[slowest], target=at_most(1e-4)),
     ]
 
 

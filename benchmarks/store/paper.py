@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import pyarrow as pa
 
-from benchmarks.race import Finding, check_close, check_same, median_seconds, race
-from benchmarks.sensors import ATTRIBUTES, COLUMNS, GAP_US, as_they_arrive, far
+from benchmarks.race import Finding, at_most, check_close, check_same, median_seconds, race
+from benchmarks.sensors import ATTRIBUTES, COLUMNS, GAP_US, STREAM, as_they_arrive, far
 from benchmarks.store.answers import ANSWER_CASES
 from benchmarks.store.cases import STORE_CASES, StoreCase, count_rows
 from benchmarks.store.child import aggregates
 from benchmarks.store.setting import StoreSetting, slices
 from eventide.instants import TimeRange
-from eventide.store import Snapshot, StreamOptions
+from eventide.store import Snapshot, Store, StoredStream, StreamOptions
+from eventide.store.writing.open_stream import forget
 
+OPENINGS = 10
 Variants = dict[str, tuple[Sequence[pa.Table], StreamOptions]]
 
 
@@ -117,6 +121,36 @@ def split_frequency(setting: StoreSetting) -> list[Finding]:
     return versus(setting, ingest_times(setting, variants), "1 segment")
 
 
+def many_segments(setting: StoreSetting) -> list[Finding]:
+    """End a segment, and open a stream, when there are few segments and when there are many."""
+    rows = setting.sizes.some // setting.sizes.segments
+    stream = setting.new_stream(options=StreamOptions(split_us=rows * GAP_US))
+    periods = slices(setting.some, rows)
+    sealed: list[float] = []
+    opened: dict[int, float] = {}
+    for number, period in enumerate(periods, 1):
+        stream.append(period)
+        start = time.perf_counter()
+        stream.flush(seal=True)
+        sealed.append(time.perf_counter() - start)
+        if number in (1, len(periods)):
+            check_same("segments", stream.snapshot().scan(COLUMNS), periods[:number])
+            opened[number] = median_seconds(partial(count_again, stream), OPENINGS)
+    setting.clear()
+    first, last = median(sealed[1 : 1 + OPENINGS]), median(sealed[-OPENINGS:])
+    many = f"{len(periods):,} segments"
+    return [
+        Finding(f"commit, {many}", last, "commit, few segments", first, at_most(2)),
+        Finding(f"open, {many}", opened[len(periods)], "open, 1 segment", opened[1], at_most(2)),
+    ]
+
+
+def count_again(stream: StoredStream) -> int:
+    """Open a stream as if this process had never seen it, and count its events."""
+    forget(stream.path)
+    return Store.open(stream.path.parents[1]).stream(STREAM).snapshot().row_count
+
+
 def arrival_order(setting: StoreSetting) -> list[Finding]:
     """E14: keep events as they came, against in order of time."""
     findings: list[Finding] = []
@@ -142,6 +176,7 @@ PAPER_CASES = (
     StoreCase("E5 time travel", "read or aggregate a range of time", time_travel),
     StoreCase("E12 share late", "write, some up to 100 s late, 10,000 at a time", share_late),
     StoreCase("E13 splits", "write, 10,000 at a time, beginning segments", split_frequency),
+    StoreCase("many segments", "seal a segment; open a stream and count its events", many_segments),
     StoreCase("E14 arrival order", "write, some up to 100 s late, unsorted", arrival_order),
 )
 

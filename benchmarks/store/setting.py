@@ -65,6 +65,11 @@ class Sizes:
         return 3 if self.many >= 1_000_000 else 1
 
     @property
+    def segments(self) -> int:
+        """The segments of a stream that has many: a thousand."""
+        return max(20, min(1_000, self.some // 1_000))
+
+    @property
     def append(self) -> int:
         """Rows of an append that is not bulk: 10,000."""
         return max(100, min(10_000, self.some // 20))

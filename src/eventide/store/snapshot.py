@@ -17,6 +17,7 @@ from eventide.schema import TS, Schema
 from eventide.store.index.ranges import ValueRange, checked
 from eventide.store.order import int64_view
 from eventide.store.reading.scan import StreamColumns, Wanted, chosen, scan_parts, wanted_leaves
+from eventide.store.segments.listing import SegmentList
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place, touching
@@ -92,8 +93,9 @@ class Snapshot:
     @property
     def row_count(self) -> int:
         """How many events there are."""
-        stored = sum(segment.rows for segment in self.segments if not segment.thinned)
-        return stored + self.view.logged_rows
+        view = self.view
+        open_rows = 0 if view.segment is None or view.segment.thinned else view.segment.rows
+        return self.manifest.segments.rows + open_rows + view.logged_rows
 
     @property
     def time_range(self) -> TimeRange:
@@ -189,7 +191,7 @@ class Snapshot:
         tail, queue = (copied_within(rows, time_range) for rows in self.memory)
         view = replace(
             self.view,
-            manifest=replace(self.manifest.bare(), segments=sealed),
+            manifest=replace(self.manifest.bare(), segments=SegmentList(sealed)),
             segment=self.view.segment if len(sealed) < len(touched) else None,
             tail=(tail,),
             queue=(queue,),
@@ -203,7 +205,7 @@ class Snapshot:
         sealed = tuple(each for each in recent if each is not self.view.segment)
         view = replace(
             self.view,
-            manifest=replace(self.manifest, segments=sealed),
+            manifest=replace(self.manifest, segments=SegmentList(sealed)),
             segment=self.view.segment if len(sealed) < len(recent) else None,
         )
         return Snapshot(self.path, view)

@@ -70,9 +70,10 @@ def test_the_key_outlives_the_process(tmp_path: Path) -> None:
 
 
 def test_folders_without_a_key_are_read_as_before(tmp_path: Path) -> None:
-    stored = garage(tmp_path).stream("cars").snapshot().manifest.to_json()
+    snapshot = garage(tmp_path).stream("cars").snapshot()
+    stored = snapshot.manifest.to_json()
     assert "key" not in stored
-    assert Manifest.from_json(stored).schema.key == ()
+    assert Manifest.from_json(stored, snapshot.path).schema.key == ()
 
 
 def test_a_query_follows_the_relation(tmp_path: Path) -> None:

@@ -319,5 +319,5 @@ def test_the_newest_manifest_is_not_missed_silently(original: Original, tmp_path
 def test_files_of_another_format_are_refused(original: Original, tmp_path: Path) -> None:
     newest = of_kind(original, ".json")[-1]
     content = original.files[newest].replace(b'"format":3', b'"format":1')
-    with pytest.raises(StoreError, match="has format 1; this Eventide reads 3"):
+    with pytest.raises(StoreError, match="has format 1; this Eventide reads up to 4"):
         opened(original.copy(tmp_path, **{newest: content}))

@@ -202,11 +202,11 @@ def test_staged_events_find_their_place_without_a_manifest(
 
 def test_manifests_of_another_format_are_not_damaged(original: Original, tmp_path: Path) -> None:
     later: dict[str, bytes | None] = {
-        name: content.replace(b'"format":3', b'"format":4')
+        name: content.replace(b'"format":3', b'"format":9')
         for name, content in original.files.items()
         if name.startswith("manifest-")
     }
-    with pytest.raises(StoreError, match="has format 4"):
+    with pytest.raises(StoreError, match="has format 9"):
         repair_stream(original.copy(tmp_path, **later))
 
 

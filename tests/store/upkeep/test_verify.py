@@ -13,6 +13,7 @@ import pytest
 
 from eventide.schema import SEQ, Schema
 from eventide.store.options import StreamOptions
+from eventide.store.segments.listing import SegmentList
 from eventide.store.segments.manifest import encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.repair import Repair, repair_stream
@@ -37,7 +38,9 @@ def wrong_with(original: Original, view: StreamView) -> str:
 def with_segment(view: StreamView, segment: Segment) -> StreamView:
     """Return a view in which another segment stands for the first one."""
     manifest = view.manifest
-    return replace(view, manifest=replace(manifest, segments=(segment, *manifest.segments[1:])))
+    return replace(
+        view, manifest=replace(manifest, segments=SegmentList((segment, *manifest.segments[1:])))
+    )
 
 
 def test_a_whole_stream_is_whole(original: Original, tmp_path: Path) -> None:
@@ -99,7 +102,7 @@ def test_totals_that_are_wrong(original: Original) -> None:
 
 def test_an_event_that_is_there_twice(original: Original) -> None:
     view = original.snapshot.view
-    twice = (*view.manifest.segments, view.manifest.segments[0])
+    twice = view.manifest.segments.with_more(view.manifest.segments[:1])
     found = wrong_with(original, replace(view, manifest=replace(view.manifest, segments=twice)))
     assert "events of the leaf are in the stream twice" in found
     doubled = replace(view, tail=(*view.tail, *view.tail))

@@ -204,7 +204,7 @@ class UnsafeDisk(Disk):
     def rename(self, source: Path, target: Path) -> None:
         """See `Disk`."""
         super().rename(source, target)
-        self.renamed |= target.suffix == ".json"
+        self.renamed |= target.name.startswith("manifest-")
 
     def sync_folder(self, path: Path) -> None:
         """See `Disk`."""

@@ -34,6 +34,7 @@ from eventide.store.reading.aggregate import (
     question_of,
 )
 from eventide.store.reading.scan import StreamColumns
+from eventide.store.segments.listing import SegmentList
 from eventide.store.segments.segment import Segment
 from eventide.store.snapshot import Snapshot
 
@@ -142,7 +143,7 @@ def rows_to_read(
 
 def only(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
     """Return some segments of a snapshot, without the events that are in none."""
-    manifest = replace(snapshot.manifest.bare(), segments=tuple(segments))
+    manifest = replace(snapshot.manifest.bare(), segments=SegmentList(segments))
     view = replace(snapshot.view, manifest=manifest, segment=None, tail=(), queue=(), producers={})
     return Snapshot(snapshot.path, view)
 
@@ -150,7 +151,7 @@ def only(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
 def without(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
     """Return a snapshot without some segments."""
     left_out = {segment.file for segment in segments}
-    kept = tuple(each for each in snapshot.segments if each.file not in left_out)
+    kept = SegmentList(each for each in snapshot.segments if each.file not in left_out)
     manifest = replace(snapshot.manifest, segments=kept)
     return Snapshot(snapshot.path, replace(snapshot.view, manifest=manifest, segment=None))
 

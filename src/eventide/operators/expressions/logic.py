@@ -33,6 +33,9 @@ def equal(left: Datum, right: Datum) -> Datum:
 
 def less(left: Datum, right: Datum) -> Datum:
     """Whether one value is less than another; null if one is null."""
+    if isinstance(left, pa.Scalar) and is_float(right) and not has_nan(left):
+        # What is not at most a number is greater, NaN too: so nobody looks for NaN.
+        return pc.invert(pc.less_equal(right, left))
     smaller = pc.less(left, right)
     if is_float(right) and has_nan(right):
         return pc.or_kleene(smaller, pc.and_not(pc.is_nan(right), pc.is_nan(left)))

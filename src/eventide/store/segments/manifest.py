@@ -9,6 +9,9 @@ The manifest lists the sealed segments and names the log; the log knows the open
 events that are in none yet. `next_seq` is a lower bound, and `log_end` too: the log may have grown
 and counted on. A log that is shorter than that was cut off.
 
+Segments before the newest are in listings, files that do not change from version to version
+(listing.py), so a commit writes about as much however many there are.
+
 The file is one JSON object: `format`, `checksum` (CRC-32C of the text of `stream`), `stream`.
 """
 
@@ -29,9 +32,12 @@ from eventide.schema import Attribute, DataType, Schema
 from eventide.store.files.disk import remove, write_atomically
 from eventide.store.files.json_text import read_json, whole
 from eventide.store.options import StreamOptions
+from eventide.store.segments.listing import Listing, SegmentList, in_listings
 from eventide.store.segments.segment import Segment, SegmentForm
 
-FORMAT = 3
+FORMAT = 4
+WITHOUT_LISTINGS = 3
+"""The format of a manifest that names no listing: older versions of Eventide read it too."""
 KEPT_VERSIONS = 8
 KEPT_DECISIONS = 100
 LOG_NAME = re.compile(r"log-[0-9a-f]{32}\.log")
@@ -72,7 +78,7 @@ class Manifest:
     options: StreamOptions = field(default_factory=StreamOptions)
     next_column_id: int = 0
     next_seq: int = 0
-    segments: tuple[Segment, ...] = ()
+    segments: SegmentList = field(default_factory=SegmentList)
     commit_ids: tuple[str, ...] = ()
     retired: tuple[Retired, ...] = ()
     decisions: tuple[Decision, ...] = ()
@@ -98,7 +104,7 @@ class Manifest:
             "options": self.options.to_json(),
             "next_column_id": self.next_column_id,
             "next_seq": self.next_seq,
-            "segments": [segment.to_json() for segment in self.segments],
+            "segments": [part.to_json() for part in self.segments.parts],
             "commit_ids": list(self.commit_ids),
             "retired": [[retired.file, retired.at_s] for retired in self.retired],
             "decisions": [[decision.at_s, decision.what] for decision in self.decisions],
@@ -106,8 +112,8 @@ class Manifest:
         }
 
     @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Manifest:
-        """Read what `to_json` wrote."""
+    def from_json(cls, entry: Mapping[str, Any], folder: Path) -> Manifest:
+        """Read what `to_json` wrote; listings are in the folder."""
         columns = entry["columns"]
         dropped = entry["dropped_before"]
         return cls(
@@ -124,22 +130,31 @@ class Manifest:
             options=StreamOptions.from_json(entry["options"]),
             next_column_id=whole(entry["next_column_id"]),
             next_seq=whole(entry["next_seq"]),
-            segments=tuple(Segment.from_json(segment) for segment in entry["segments"]),
+            segments=SegmentList(
+                Listing.from_json(folder, part) if "listing" in part else Segment.from_json(part)
+                for part in entry["segments"]
+            ),
             commit_ids=tuple(map(str, entry["commit_ids"])),
             retired=tuple(Retired(str(file), float(at_s)) for file, at_s in entry["retired"]),
             decisions=tuple(Decision(float(at_s), str(what)) for at_s, what in entry["decisions"]),
             dropped_before=None if dropped is None else whole(dropped),
         )
 
+    def check_listings(self) -> None:
+        """Read all listings, and raise what is wrong with them."""
+        for listing in self.segments.listings:
+            assert len(listing.segments) == listing.count
+
     @property
     def files(self) -> frozenset[str]:
         """Every file that this version or an older snapshot may read."""
         listed = {name for segment in self.segments for name in segment.files}
+        listed |= {listing.file for listing in self.segments.listings}
         return frozenset(listed | {self.log} | {retired.file for retired in self.retired})
 
     def bare(self) -> Manifest:
         """Return what is needed to read and write segments: the manifest without its lists."""
-        return replace(self, segments=(), commit_ids=(), retired=(), decisions=())
+        return replace(self, segments=SegmentList(), commit_ids=(), retired=(), decisions=())
 
     @property
     def form(self) -> SegmentForm:
@@ -171,7 +186,7 @@ def manifest_path(folder: Path, version: int) -> Path:
 def versions_in(folder: Path) -> list[int]:
     """Return the versions in a folder, ascending; none if there is no such folder."""
     try:
-        names = [path.name for path in folder.iterdir()]
+        names = os.listdir(folder)  # noqa: PTH208 - there may be thousands
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(int(match[1]) for match in map(MANIFEST_NAME.fullmatch, names) if match)
@@ -199,6 +214,18 @@ def load_manifest(folder: Path) -> Manifest:
     raise StoreError(message, hint="it was dropped, or its manifest files were deleted")
 
 
+def with_listings(folder: Path, manifest: Manifest, before: Manifest, now_s: float) -> Manifest:
+    """Return a manifest with its segments in listings, as far as they are due, and write those.
+
+    Listings of the manifest before that are not needed any more are retired.
+    """
+    segments = in_listings(folder, manifest.segments, before.segments)
+    still = {each.file for each in segments.listings}
+    gone = [each.file for each in before.segments.listings if each.file not in still]
+    retired = (*manifest.retired, *(Retired(file, now_s) for file in gone))
+    return replace(manifest, segments=segments, retired=retired)
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Commit a version; see the module's docstring for what a crash leaves."""
     path = manifest_path(folder, manifest.version)
@@ -224,7 +251,8 @@ class OtherFormatError(StoreError):
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the file's content."""
     stream = json.dumps(manifest.to_json(), separators=(",", ":"))
-    return f'{{"format":{FORMAT},"checksum":{checksum(stream)},"stream":{stream}}}\n'.encode()
+    number = FORMAT if manifest.segments.listings else WITHOUT_LISTINGS
+    return f'{{"format":{number},"checksum":{checksum(stream)},"stream":{stream}}}\n'.encode()
 
 
 def checksum(stream: str) -> int:
@@ -233,17 +261,20 @@ def checksum(stream: str) -> int:
 
 
 def decode_manifest(content: bytes, path: Path) -> Manifest:
-    """Read a file's content, refusing one that is damaged or from another Eventide."""
+    """Read a file's content, refusing one that is damaged or from another Eventide.
+
+    Listings that it names are read when they are needed: `Manifest.check_listings` reads them all.
+    """
     try:
         entry = read_json(content)
         found = entry["format"]
-        if found == FORMAT:
+        if type(found) is int and found in (WITHOUT_LISTINGS, FORMAT):
             stream = json.dumps(entry["stream"], separators=(",", ":"))
             if entry["checksum"] == checksum(stream):
-                return Manifest.from_json(entry["stream"])
+                return Manifest.from_json(entry["stream"], path.parent)
             reason = "its checksum does not match"
         elif type(found) is int:
-            message = f"{path} has format {found}; this Eventide reads {FORMAT}"
+            message = f"{path} has format {found}; this Eventide reads up to {FORMAT}"
             raise OtherFormatError(message, hint="open the database with the version that wrote it")
         else:
             reason = f"its format is {str(found)[:40]!r}"

@@ -13,6 +13,7 @@ added on reading. So a file can be written before its place in the stream is kno
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -99,17 +100,24 @@ class SegmentForm:
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> SegmentForm:
         """Read what `to_json` wrote."""
-        form = cls(
-            schema=Schema.of(entry["schema"]),
-            column_ids=tuple(map(whole, entry["column_ids"])),
-            summaries=tuple(map(str, entry["summaries"])),
-            aggregates=tuple((str(name), str(on)) for name, on in entry["aggregates"]),
-            aggregate_columns=base64.b64decode(entry["aggregate_columns"]),
-            codec=entry["codec"],
-            in_order=bool(entry["in_order"]),
-        )
-        check_form(form)
-        return form
+        return form_in(json.dumps(entry))
+
+
+@lru_cache(maxsize=64)
+def form_in(text: str) -> SegmentForm:
+    """Read a form; most segments of a stream have the same."""
+    entry = json.loads(text)
+    form = SegmentForm(
+        schema=Schema.of(entry["schema"]),
+        column_ids=tuple(map(whole, entry["column_ids"])),
+        summaries=tuple(map(str, entry["summaries"])),
+        aggregates=tuple((str(name), str(on)) for name, on in entry["aggregates"]),
+        aggregate_columns=base64.b64decode(entry["aggregate_columns"]),
+        codec=entry["codec"],
+        in_order=bool(entry["in_order"]),
+    )
+    check_form(form)
+    return form
 
 
 def layout_of(
@@ -229,13 +237,13 @@ class Segment:
         """Return the time index."""
         return tree_of(folder, self)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads back."""
+    def to_json(self, form: int | None = None) -> dict[str, Any]:
+        """Return what `from_json` reads back; `form` stands for the form, if that is elsewhere."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return {
             "file": self.file,
             **numbers,
-            "form": self.form.to_json(),
+            "form": self.form.to_json() if form is None else form,
             "totals": base64.b64encode(self.totals).decode(),
             "sealed": self.sealed,
             "indexes": [index.to_json() for index in self.indexes],
@@ -243,12 +251,12 @@ class Segment:
         }
 
     @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Segment:
+    def from_json(cls, entry: Mapping[str, Any], form: SegmentForm | None = None) -> Segment:
         """Read what `to_json` wrote."""
         segment = cls(
             file=str(entry["file"]),
             **checked_numbers(entry),
-            form=SegmentForm.from_json(entry["form"]),
+            form=SegmentForm.from_json(entry["form"]) if form is None else form,
             totals=base64.b64decode(entry["totals"]),
             sealed=bool(entry["sealed"]),
             indexes=tuple(SegmentIndex.from_json(index) for index in entry["indexes"]),

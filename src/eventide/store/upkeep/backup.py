@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eventide.errors import StoreError
 from eventide.store.files.disk import AppendFile, sync_folder
+from eventide.store.segments.listing import SegmentList
 from eventide.store.segments.manifest import Manifest, write_manifest
 from eventide.store.snapshot import Snapshot
 from eventide.store.writing.log import RecordKind, create_log
@@ -41,6 +42,7 @@ def backup_stream(snapshot: Snapshot, target: Path, advance: Advance = lambda _:
         log=log.file.path.name,
         log_end=log.file.end,
         next_seq=snapshot.view.next_seq,
+        segments=SegmentList(snapshot.manifest.segments),
         retired=(),
     )
     write_manifest(target, manifest)

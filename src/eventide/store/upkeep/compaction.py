@@ -27,6 +27,7 @@ from eventide.store.files.disk import TEMPORARY_SUFFIX, remove
 from eventide.store.files.mapped import MAPPED
 from eventide.store.order import int64_view
 from eventide.store.reading.scan import StreamColumns, Wanted, scan_parts
+from eventide.store.segments.listing import LISTING_NAME, SegmentList
 from eventide.store.segments.manifest import LOG_NAME, Manifest, Retired
 from eventide.store.segments.segment import INDEX_NAME, SEGMENT_NAME, Key, Segment
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
@@ -138,7 +139,7 @@ def replaced(
         *unexpired(manifest, now_s),
         *(Retired(file, now_s) for file in sorted(files - still)),
     )
-    return replace(manifest, segments=(*kept, *come), retired=retired)
+    return replace(manifest, segments=SegmentList((*kept, *come)), retired=retired)
 
 
 def unexpired(manifest: Manifest, now_s: float) -> tuple[Retired, ...]:
@@ -165,7 +166,7 @@ def sweep(folder: Path, listed: frozenset[str], was_listed: frozenset[str], now_
 
 def is_ours(name: str) -> bool:
     """Whether a file name is one that streams write, but that no manifest lists."""
-    patterns = (SEGMENT_NAME, INDEX_NAME, LOG_NAME)
+    patterns = (SEGMENT_NAME, INDEX_NAME, LOG_NAME, LISTING_NAME)
     is_other = name == SPARE_NAME or name.endswith(TEMPORARY_SUFFIX)
     return is_other or any(each.fullmatch(name) for each in patterns)
 

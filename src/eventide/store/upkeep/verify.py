@@ -59,8 +59,9 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
     yield from check_manifests(folder)
     try:
         view = StreamView(load_manifest(folder))
+        view.manifest.check_listings()
     except StoreError:
-        return  # the newest version is damaged, which was reported
+        return  # the newest version is damaged, or a listing of it, which was reported
     try:
         view = OpenStream(folder).view()
     except StoreError as error:
@@ -116,14 +117,16 @@ def check_manifests(folder: Path) -> Iterator[Finding]:
     for version in versions:
         path = manifest_path(folder, version)
         try:
-            found = decode_manifest(path.read_bytes(), path).version
+            manifest = decode_manifest(path.read_bytes(), path)
+            manifest.check_listings()
         except FileNotFoundError:
             continue  # a commit has swept it since
         except EventideError as error:
             yield Finding(path.name, None, error.message)
             continue
-        if found != version:
-            yield Finding(path.name, None, f"it is version {found} under another name")
+        if manifest.version != version:
+            what = f"it is version {manifest.version} under another name"
+            yield Finding(path.name, None, what)
 
 
 def check_files(folder: Path, view: StreamView) -> Iterator[Finding]:

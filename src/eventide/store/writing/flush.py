@@ -203,7 +203,7 @@ class Flush:
         stream, view = self.stream, self.view
         if self.sealed or view.log_end >= LOG_BYTES or is_changed(stream, view.manifest):
             manifest = view.manifest
-            listed = replace(manifest, segments=(*manifest.segments, *self.sealed))
+            listed = replace(manifest, segments=manifest.segments.with_more(self.sealed))
             try:
                 return stream.commit(replace(view, manifest=listed))
             except BaseException:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -26,7 +27,15 @@ from eventide.errors import StoreError
 from eventide.store.files.disk import AppendFile, remove, sync_folder
 from eventide.store.files.lock import write_lock
 from eventide.store.files.mapped import damaged
-from eventide.store.segments.manifest import is_newest, load_manifest, write_manifest
+from eventide.store.segments.listing import remove_new
+from eventide.store.segments.manifest import (
+    Manifest,
+    is_newest,
+    load_manifest,
+    manifest_path,
+    with_listings,
+    write_manifest,
+)
 from eventide.store.segments.segment_writer import SegmentWriter, cannot_write
 from eventide.store.writing.findings import Findings
 from eventide.store.writing.group_commit import note_lost, was_lost
@@ -317,6 +326,11 @@ class OpenStream:
 
         `following.manifest` is the old one with what changed; version and log are set here.
         """
+        with self.in_listings(following.manifest) as listed:
+            return self.commit_log(replace(following, manifest=listed))
+
+    def commit_log(self, following: StreamView) -> StreamView:
+        """Commit a manifest, as it is, with a new log."""
         old_log = following.manifest.log
         log = self.begun_log()
         facts, batches = following.checkpoint()
@@ -358,6 +372,21 @@ class OpenStream:
             old.file.close()
         return self.held
 
+    @contextmanager
+    def in_listings(self, manifest: Manifest) -> Iterator[Manifest]:
+        """Lend a manifest that is to be committed, with its segments in listings.
+
+        Those that were written for it are deleted if it is not committed.
+        """
+        before = manifest if self.held is None else self.held.manifest
+        listed = with_listings(self.folder, manifest, before, time.time())
+        try:
+            yield listed
+        except BaseException:
+            if not manifest_path(self.folder, manifest.version + 1).exists():
+                remove_new(self.folder, listed.segments, before.segments)
+            raise
+
     def begun_log(self) -> LogWriter:
         """Begin a log, over the one before the last if that was kept."""
         spare, self.spare = self.spare, None
@@ -366,15 +395,16 @@ class OpenStream:
 
     def commit_manifest(self, following: StreamView) -> StreamView:
         """Commit a manifest that changes nothing about the open end."""
-        # The manifest counts what is in the log, and may say that it is always synced.
-        self.sync_log(self.opened_log(following))
-        manifest = replace(
-            following.manifest,
-            version=following.manifest.version + 1,
-            log_end=following.log_end,
-            next_seq=following.next_seq,
-        )
-        write_manifest(self.folder, manifest)
+        with self.in_listings(following.manifest) as listed:
+            # The manifest counts what is in the log, and may say that it is always synced.
+            self.sync_log(self.opened_log(following))
+            manifest = replace(
+                listed,
+                version=listed.version + 1,
+                log_end=following.log_end,
+                next_seq=following.next_seq,
+            )
+            write_manifest(self.folder, manifest)
         self.safe_version = manifest.version
         self.held = replace(following, manifest=manifest)
         return self.held

@@ -76,7 +76,7 @@ def with_staged(
     view: StreamView, staged: Sequence[StagedSegment], commit_id: str | None
 ) -> StreamView:
     """Return the view with staged segments in their places; the same one if there is nothing."""
-    segments = list(view.manifest.segments)
+    segments: list[Segment] = []
     next_seq = view.next_seq
     for part in staged:
         for segment in part.segments:
@@ -87,7 +87,7 @@ def with_staged(
     ids = view.manifest.commit_ids
     manifest = replace(
         view.manifest,
-        segments=tuple(segments),
+        segments=view.manifest.segments.with_more(segments),
         commit_ids=ids if commit_id is None else (*ids, commit_id)[-REMEMBERED_COMMIT_IDS:],
     )
     return replace(view, manifest=manifest, next_seq=next_seq)

@@ -74,7 +74,7 @@ class StreamView:
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Every segment, the open one last."""
-        sealed = self.manifest.segments
+        sealed = self.manifest.segments.every
         return sealed if self.segment is None else (*sealed, self.segment)
 
     @property

@@ -13,6 +13,7 @@ from eventide.kernels.store.descent import CHILD, PLACES, ROWS, TS_MAX, TS_MIN, 
 from eventide.store.reading.descent.tree import FlatTree, flat_tree
 from eventide.store.reading.descent.words import fill_words, no_words
 from eventide.store.reading.scan import StreamColumns
+from eventide.store.segments.listing import SegmentList
 from eventide.store.segments.segment import Segment
 from eventide.store.snapshot import Snapshot
 
@@ -24,7 +25,7 @@ KEPT = "table"
 class SegmentTable:
     """Segments, their times and rows, and the words of attributes that were asked for."""
 
-    sealed: tuple[Segment, ...]
+    sealed: SegmentList
     open: Segment | None
     column_ids: tuple[int, ...]
     places: Int64s
@@ -100,13 +101,13 @@ def table_of(snapshot: Snapshot) -> SegmentTable:
 
 
 def new_table(
-    sealed: tuple[Segment, ...],
+    sealed: SegmentList,
     open_one: Segment | None,
     columns: StreamColumns,
     held: SegmentTable | None,
 ) -> SegmentTable:
     """Make a table, from an older one as far as its segments are still there."""
-    segments = sealed if open_one is None else (*sealed, open_one)
+    segments: Sequence[Segment] = sealed if open_one is None else (*sealed, open_one)
     places = np.empty((len(segments), PLACES), np.int64)
     for column, name in ((TS_MIN, "ts_min"), (TS_MAX, "ts_max"), (ROWS, "rows")):
         places[:, column] = [getattr(each, name) for each in segments]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from eventide.store.files import disk
 from eventide.store.files.disk import sync_folder, write_atomically
 from eventide.store.files.mapped import MAPPED
+from eventide.store.segments.listing import SegmentList
 from eventide.store.segments.manifest import Decision, encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.repair.turn import RepairTurn
@@ -34,7 +35,7 @@ def commit(turn: RepairTurn, segments: list[Segment]) -> None:
         log=log.file.path.name,
         log_end=log.file.end,
         next_seq=view.next_seq,
-        segments=tuple(segment for segment in segments if segment != view.segment),
+        segments=SegmentList(segment for segment in segments if segment != view.segment),
         decisions=(*manifest.decisions, Decision(time.time(), "; ".join(turn.notes.steps))),
     )
     path = manifest_path(turn.folder, following.version)

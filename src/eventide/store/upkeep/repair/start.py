@@ -103,6 +103,7 @@ def read_manifests(folder: Path) -> tuple[int, Manifest | None, list[str]]:
         path = manifest_path(folder, version)
         try:
             manifest = decode_manifest(path.read_bytes(), path)
+            manifest.check_listings()
         except EventideError:
             damaged.append(path.name)
             continue
