@@ -44,6 +44,8 @@ from benchmarks.report import (
     store_section,
 )
 from benchmarks.setting import Setting
+from benchmarks.sharing.windows import EVENTS as EVENTS_OF_SHARED_WINDOWS
+from benchmarks.sharing.windows import run_shared_windows
 from benchmarks.situations.report import (
     SITUATION_CASES,
     run_situations,
@@ -69,15 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = asked_for(asked, "queries", all_cases())
     store_cases = chosen_of_store(asked.only) if asked.part in {"all", "store"} else []
     pattern_cases = asked_for(asked, "patterns", PATTERN_CASES)
-    windows = asked.part in {"all", "windows"} and not asked.only
+    unnamed = parts_without_names(asked)
     series = chosen_of_index(asked) if asked.part in {"all", "index"} else []
     situation_cases = asked_for(asked, "situations", SITUATION_CASES)
     standing_cases = asked_for(asked, "standing", STANDING_CASES)
     algebra_cases = asked_for(asked, "algebra", ALGEBRA_CASES)
-    keys = asked.part in {"all", "keys"} and not asked.only
-    following = asked.part in {"all", "following"} and not asked.only
     others = bool(series or situation_cases or standing_cases or algebra_cases)
-    others = others or windows or keys or following
+    others = others or bool(unnamed)
     screen, machine = Console(highlight=False), Machine.here()
     write = not asked.only and not asked.no_write
     # Without a terminal there is no width to fit into.
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run_patterns(pattern_cases, asked, Path(folder), screen, machine)
             if series:
                 run_index(series, asked, Path(folder), screen, machine)
-            if windows:
+            if "windows" in unnamed:
                 run_windows(Path(folder), screen, machine, asked.window_events, write=write)
             if situation_cases:
                 place, rivals = Path(folder) / "situations", rivals_of(asked)
@@ -108,14 +108,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run_standing(standing_cases, there, screen, machine, write=write)
             if algebra_cases:
                 run_algebra(algebra_cases, asked.algebra_events, screen, machine, write=write)
-            if following:
+            if "following" in unnamed:
                 run_following(Path(folder), screen, machine, asked.appends, write=write)
-            if keys:
+            if "keys" in unnamed:
                 run_keys(screen, machine, asked.keys, write=write)
+            if "shared-windows" in unnamed:
+                run_shared_windows(screen, machine, asked.shared_events, write=write)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
     return 0
+
+
+def parts_without_names(asked: argparse.Namespace) -> set[str]:
+    """Return the parts to run whose cases have no names."""
+    parts = ("windows", "keys", "following", "shared-windows")
+    return {part for part in parts if asked.part in {"all", part} and not asked.only}
 
 
 def all_names() -> list[str]:
@@ -128,7 +136,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
-    parts += ["algebra", "keys", "following"]
+    parts += ["algebra", "keys", "following", "shared-windows"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -154,6 +162,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--algebra-events", type=int, default=MANY_OF_ALGEBRA, help="of the templates of CEL"
+    )
+    parser.add_argument(
+        "--shared-events", type=int, default=EVENTS_OF_SHARED_WINDOWS, help="of shared windows"
     )
     parser.add_argument("--appends", type=int, default=APPENDS, help="that are followed")
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")

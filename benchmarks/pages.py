@@ -66,9 +66,14 @@ KEYS = Section(
 FOLLOWING = Section(
     "Following", "following.md", "how soon rows of appends come, and what that costs; no rival"
 )
+SHARED_WINDOWS = Section(
+    "Windows of many queries",
+    "shared_windows.md",
+    "time windows of many live queries in one operator, against one operator for each",
+)
 SECTIONS = (
     *(QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS),
-    *(STANDING, ALGEBRA, KEYS, FOLLOWING),
+    *(STANDING, ALGEBRA, KEYS, FOLLOWING, SHARED_WINDOWS),
 )
 
 

@@ -1,0 +1,1 @@
+"""Live queries that share their work."""
