@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from eventide.api.live.shared.live_set import QUERY_COLUMN, LiveSet
 from eventide.errors import EventideError, RuleError
 from eventide.rules.rule import Alert, Rule
 from eventide.schema import TS
@@ -50,7 +52,9 @@ class LiveRules:
     @property
     def failures(self) -> tuple[BaseException, ...]:
         """Why queries have failed, if any has."""
-        return tuple(query.failure for query in self.queries if query.failure is not None)
+        own = [query.failure for query in self.queries if query.failure is not None]
+        sets = (query for query in self.queries if isinstance(query, LiveSet))
+        return (*own, *(error for each in sets for error in each.failures.values()))
 
     def __enter__(self) -> LiveRules:
         return self
@@ -59,7 +63,7 @@ class LiveRules:
         self.cancel()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleSet:
     """Rules as queries of a database. `problems` say why others have none.
 
@@ -78,10 +82,12 @@ class RuleSet:
 
     def __getitem__(self, rule_id: str) -> Rule:
         """Return the rule of an id."""
-        for rule in self.rules:
-            if rule.id == rule_id:
-                return rule
-        raise KeyError(rule_id)
+        return self.by_id[rule_id]
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Rule]:
+        """The rules by their ids."""
+        return {rule.id: rule for rule in self.rules}
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -129,9 +135,14 @@ class RuleSet:
     ) -> LiveRules:
         """Run all rules live; `on_alerts` gets lists of alerts, one list at a time.
 
-        Options are those of `Database.subscribe`. With a `name` the queries are durable: after a
-        restart, the same call goes on where each of them was.
+        They run as one, with the options of `Database.subscribe_many`. With a `name` each is a
+        durable query of its own, with the options of `Database.subscribe`: after a restart, the
+        same call goes on where each of them was.
         """
+        if name is None:
+            return LiveRules(
+                [self.db.subscribe_many(self.texts, None, self.receiver(on_alerts), **options)]
+            )
         queries: list[Subscription] = []
         lock = Lock()  # each query hands its rows over in a thread of its own
 
@@ -144,12 +155,24 @@ class RuleSet:
 
         try:
             for rule_id, text in self.texts.items():
-                durable = {} if name is None else {"name": durable_name(name, rule_id)}
-                queries.append(self.db.subscribe(text, receiver(rule_id), **{**options, **durable}))
+                durable = {**options, "name": durable_name(name, rule_id)}
+                queries.append(self.db.subscribe(text, receiver(rule_id), **durable))
         except BaseException:
             LiveRules(queries).cancel()
             raise
         return LiveRules(queries)
+
+    def receiver(self, on_alerts: Receive) -> Callable[[Result], object]:
+        """Return what receives the rows of all rules, whose first column is the id of the rule."""
+
+        def receive(rows: Result) -> None:
+            alerts = []
+            for row in rows.rows():
+                rule = self[row.pop(QUERY_COLUMN)]
+                alerts.append(Alert(rule, row.pop(TS), row))
+            on_alerts(alerts)
+
+        return receive
 
     def alerts(self, rule_id: str, rows: Result) -> list[Alert]:
         """Return rows of a rule as alerts."""
