@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from sqlglot import exp
 
@@ -24,7 +24,7 @@ from eventide.lang.sql.functions.known import (
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.numbering import LEAD, LIVE_HINT, ROW_NUMBER, Ranked
-from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
+from eventide.lang.sql.spans import KnownSpans, close_brackets, open_call, span_of, written
 from eventide.lang.sql.types import data_type, is_timestamp
 from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
 from eventide.plan.aggregates import DECAYED
@@ -69,9 +69,14 @@ class Translator:
     scope: Scope
     text: str
 
+    @cached_property
+    def spans(self) -> KnownSpans:
+        """Where the nodes stand that have been looked at."""
+        return KnownSpans()
+
     def span(self, node: exp.Expr) -> Span | None:
         """Return where a node stands in the query."""
-        span = span_of(node)
+        span = self.spans.of(node)
         if span is None:
             return None
         return close_brackets(open_call(span, node, self.text), self.text)

@@ -25,6 +25,22 @@ def span_of(node: exp.Expr) -> Span | None:
     return union(_marked(part) for part in node.walk())
 
 
+class KnownSpans:
+    """The spans of nodes that do not change, each found once: parents take those of children."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[exp.Expr, Span | None]] = {}
+
+    def of(self, node: exp.Expr) -> Span | None:
+        """Return the span of a node, as `span_of` does."""
+        found = self.known.get(id(node))
+        if found is None:
+            parts = [_marked(node), *map(self.of, node.iter_expressions())]
+            # The node is kept, so that no other one gets its identity.
+            found = self.known[id(node)] = (node, union(parts))
+        return found[1]
+
+
 def written(node: exp.Expr) -> str:
     """Return a node as SQL, to be shown; whether DuckDB can run it does not matter."""
     return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
