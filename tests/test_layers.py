@@ -63,6 +63,8 @@ BETWEEN_ROOMS = {
     # Rows in chunks that are found by number, whoever keeps them.
     ("operators/sharing/known_keys", "operators/standing/row_log"),
     ("operators/sharing/partial_log", "operators/standing/row_log"),
+    # What queries demand of the events that follow becomes a key.
+    ("plan/sharing/followers", "plan/algebra/nodes"),
     # Every node says how its rows go, those of a sequence never.
     ("plan/algebra/nodes", "plan/standing/edges"),
 }

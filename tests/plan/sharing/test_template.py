@@ -54,13 +54,30 @@ def test_what_is_more_than_a_value_is_part_of_the_template(text: str) -> None:
 def test_what_may_follow_is_found_by_the_index_or_is_common() -> None:
     text = (
         "SELECT * FROM FILTER{{speed > {}}}(cars) "
-        "NEXT{{$1.car = $2.car}}(FILTER{{lane = {}}}(cars))"
+        "NEXT{{$1.car = $2.car}}(FILTER{{lane > {}}}(cars))"
     )
     assert member(text.format(70, 1)).template == member(text.format(60, 2)).template
     assert len(member(text.format(70, 1)).conditions) == 2
     first, second = (member(text.format(70, lane), common=True) for lane in (1, 2))
     assert first.template != second.template
     assert len(first.conditions) == 1
+
+
+@pytest.mark.parametrize("follows", ["NEXT{#}", "FOLD{#, , }"])
+@pytest.mark.parametrize("columns", ["*", "speed_1"])
+def test_what_may_follow_is_found_by_its_value(follows: str, columns: str) -> None:
+    def text(lane: int, car: str) -> str:
+        asked = follows.replace("#", f"$2.lane = {lane} AND $2.car = '{car}'")
+        return f"SELECT {columns} FROM FILTER{{speed > 7}}(cars) {asked}(cars)"
+
+    found, other = member(text(1, "a")), member(text(2, "b"))
+    assert found.template == other.template
+    assert len(found.conditions) == 1
+    assert [each.value for each in found.constants] == [1, "a"]
+    assert "= lane" in explain(found.template.plan)
+    assert "$query" not in found.template.leaves[1].row
+    off = member(text(1, "a"), rules=SharingRules(share_followers=False))
+    assert len(off.conditions) == 2
 
 
 def test_a_sequence_waits_for_events_without_numbers_if_all_are_the_same() -> None:

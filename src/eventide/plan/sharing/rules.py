@@ -15,7 +15,8 @@ class SharingRules:
                       that differ in it are one template. Costs a column where it is needed.
     share_followers   Sequence(numbered, numbered) -> Sequence(numbered, plain), if many queries
                       wait for the same events: an event is then not repeated for each of them.
-                      Pays off from some queries on that have the same condition there.
+                      Pays off from some queries on that have the same condition there, and always
+                      if it only compares with constants: they become keys.
     share_windows     windows of one stream that differ in size and slide are merged from the same
                       slices: an event is added once, however many windows there are.
     """

@@ -22,6 +22,7 @@ from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import Filter, Project, Scan, scans_of
 from eventide.plan.passes.merge_filters import merge_filters
 from eventide.plan.passes.prune_columns import prune_columns
+from eventide.plan.sharing.followers import followed_by_value
 from eventide.plan.sharing.literals import TakenConstants, lifted, lifted_item
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
 from eventide.plan.tree import Plan, Row, Use, named_columns
@@ -123,7 +124,8 @@ class _Numbering:
             case Scan():
                 return self.leaf(plan, ALWAYS, key, above)
         before = len(self.constants.values)
-        node = self.without_constants(plan, key.removeprefix(QUERY))
+        suffix = key.removeprefix(QUERY)
+        node = self.by_value(self.without_constants(plan, suffix), suffix)
         own = {
             f"${place}{key.removeprefix(QUERY)}": literal.type
             for place, literal in enumerate(self.constants.values[before:], before + 1)
@@ -150,6 +152,12 @@ class _Numbering:
             raise _Alone
         self.conditions.append(condition)
         return replace(scan, columns=(*scan.columns, (key, INT64), *above.items()))
+
+    def by_value(self, node: Plan, suffix: str) -> Plan:
+        """Return a node with a key instead of what queries demand of what follows."""
+        if self.common or not (self.rules.share_followers and self.rules.lift_constants):
+            return node
+        return followed_by_value(node, lambda value: self.constants.name(value) + suffix)
 
     def without_constants(self, node: Plan, suffix: str) -> Plan:
         """Return a node with columns instead of constants."""

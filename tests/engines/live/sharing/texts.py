@@ -88,6 +88,14 @@ SEQUENCES: tuple[Draw, ...] = (
         f"NEXT{{DUR <= 9s}}(FILTER{{speed > {r.randrange(50)}}}(cars) "
         "NEXT{$1.car = $2.car}(photos))"
     ),
+    lambda r: (
+        f"SELECT speed_1 AS first FROM FILTER{{speed > {r.randrange(100)}}}(cars) "
+        f"NEXT{{$2.lane = {r.randrange(4)} AND $2.car = '{r.choice('abc')}' AND DUR <= 9s}}(cars)"
+    ),
+    lambda r: (
+        f"SELECT * FROM FILTER{{lane = {r.randrange(4)}}}(cars) "
+        f"FOLD{{$2.car = '{r.choice('abc')}' AND DUR <= 9s, , }}(cars)"
+    ),
 )
 STANDING: tuple[Draw, ...] = (
     lambda r: (
