@@ -9,8 +9,13 @@ import pyarrow as pa
 
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.growing import longer
-from eventide.kernels.sharing.conditions.matching import BLOCK, FoundPairs, match_events
-from eventide.kernels.sharing.conditions.order import merge_pairs
+from eventide.kernels.sharing.conditions.matching import (
+    BLOCK,
+    SearchedEvents,
+    Searching,
+    TextVerdicts,
+    match_events,
+)
 from eventide.kernels.sharing.conditions.programs import EventWords
 from eventide.operators.sharing.conditions.apart import ApartConditions, evaluated
 from eventide.operators.sharing.conditions.batches import Batch, joined
@@ -27,7 +32,9 @@ Pairs = tuple[Int64s, Int64s]
 
 _GROWTH = 4
 """A segment has at least so many times as many conditions as the next one."""
-_ROOM = 4096
+_ROOM = 1 << 16
+_KEY_BITS = 62
+"""Bits of the key of an event and a number. Numbers differ by less than that."""
 
 
 class PredicateIndex:
@@ -55,7 +62,7 @@ class PredicateIndex:
         self._segments: list[IndexSegment] = []
         self._waiting: list[Batch] = []
         none = np.zeros(0, np.int64)
-        self._found = FoundPairs(none, none, np.zeros(0, np.int32), none, none, none)
+        self._searching = Searching(none, np.zeros(0, np.int32), none, none, none)
 
     def __len__(self) -> int:
         held = sum(map(len, self._segments)) + sum(map(len, self._waiting))
@@ -106,14 +113,12 @@ class PredicateIndex:
         self.failed = {}
         self._texts.make_room()
         events, failed = self._columns.computed(rows)
-        pairs = [self._matched(segment, events) for segment in self._segments if len(segment)]
         hit = self._apart.hit_by(failed)
-        if hit:
-            pairs = [_without(each, np.array(list(hit), np.int64)) for each in pairs]
+        pairs = self._found(events, set(hit))
         alone = {**self._apart.always, **hit}
         if alone:
-            pairs.append(evaluated(alone, rows, self.failed))
-        return _merged(pairs)
+            pairs = _with_others(pairs, evaluated(alone, rows, self.failed))
+        return pairs
 
     def _settle(self) -> None:
         """Put conditions that wait into segments, which grow geometrically."""
@@ -136,22 +141,46 @@ class PredicateIndex:
             kept.append(segment_of(joined(parts), self._shapes))
         self._segments = sorted(kept, key=len, reverse=True)
 
-    def _matched(self, segment: IndexSegment, events: EventWords) -> Pairs:
-        """Return the pairs of a segment."""
-        parts = list(self._parts(segment, events))
-        if len(parts) == 1:
-            return parts[0]
-        where, which = zip(*parts, strict=True)
-        return np.concatenate(where), np.concatenate(which)
+    def _found(self, events: EventWords, without: set[int]) -> Pairs:
+        """Return the pairs that segments find."""
+        segments = [each for each in self._segments if len(each)]
+        if not segments or not len(events.words):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        ends = np.array([each.first_and_last for each in segments])
+        least = int(ends.min())
+        shift = max(1, (int(ends.max()) - least).bit_length())
+        step = 1 << max(0, _KEY_BITS - shift)
+        texts, parts = self._texts.prepared(), []
+        for origin in range(0, len(events.words), step):
+            span = SearchedEvents(
+                origin, min(origin + step, len(events.words)), origin, shift, least, 0
+            )
+            found = [keys for each in segments for keys in self._keys(each, events, texts, span)]
+            keys = found[0] if len(found) == 1 else np.concatenate(found)
+            keys.sort()
+            if any(each.repeats for each in segments):
+                keys = keys[np.diff(keys, prepend=-1) != 0]
+            numbers = (keys & ((1 << shift) - 1)) + least
+            parts.append(((keys >> shift) + origin, numbers))
+        if len(parts) > 1:
+            where, which = (np.concatenate(each) for each in zip(*parts, strict=True))
+        else:
+            where, which = parts[0]
+        if without:
+            kept = ~np.isin(which, np.array(list(without), np.int64))
+            return where[kept], which[kept]
+        return where, which
 
-    def _parts(self, segment: IndexSegment, events: EventWords) -> Iterator[Pairs]:
-        """Yield the pairs of a segment as they fit into memory."""
-        first, reached = 0, np.zeros(1, np.int64)
-        texts, most = self._texts.prepared(), segment.listings
-        found = self._room(most, len(segment.buckets.clusters))
-        while first < len(events.words):
+    def _keys(
+        self, segment: IndexSegment, events: EventWords, texts: TextVerdicts, span: SearchedEvents
+    ) -> Iterator[Int64s]:
+        """Yield the keys of a segment as they fit into memory."""
+        reached = np.array([span.first])
+        most = segment.listings
+        searching = self._room(most, len(segment.buckets.clusters))
+        while reached[0] < span.last:
             count = match_events(
-                first,
+                span._replace(first=int(reached[0]), most=most),
                 events,
                 texts,
                 self._shapes.code.array,
@@ -159,42 +188,26 @@ class PredicateIndex:
                 segment.buckets,
                 segment.intervals,
                 segment.scanned,
-                most,
-                found,
+                searching,
                 reached,
             )
-            first = int(reached[0])
-            yield found.events[:count].copy(), found.numbers[:count].copy()
-        if not len(events.words):
-            yield np.zeros(0, np.int64), np.zeros(0, np.int64)
+            yield searching.keys[:count].copy()
 
-    def _room(self, most: int, clusters: int) -> FoundPairs:
-        """Return room for the pairs of some events, one of which has so many at most."""
-        found = self._found
-        self._found = FoundPairs(
-            longer(found.events, 2 * most + _ROOM),
-            longer(found.numbers, 2 * most + _ROOM),
-            longer(found.tried, 2 * most + _ROOM),
-            longer(found.ends, BLOCK),
-            longer(found.runs, BLOCK * clusters),
-            longer(found.spare, most + _ROOM),
+    def _room(self, most: int, clusters: int) -> Searching:
+        """Return room for the keys of some events, one of which has so many at most."""
+        held = self._searching
+        self._searching = Searching(
+            longer(held.keys, 2 * most + _ROOM),
+            longer(held.tried, 2 * most + _ROOM),
+            longer(held.ends, BLOCK),
+            longer(held.runs, BLOCK * clusters),
+            longer(held.touched, 1),
         )
-        return self._found
+        return self._searching
 
 
-def _without(pairs: Pairs, numbers: Int64s) -> Pairs:
-    kept = ~np.isin(pairs[1], numbers)
-    return pairs[0][kept], pairs[1][kept]
-
-
-def _merged(pairs: list[Pairs]) -> Pairs:
-    """Return several lists of pairs as one."""
-    if not pairs:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    merged = pairs[0]
-    for other in pairs[1:]:
-        size = len(merged[0]) + len(other[0])
-        events, numbers = np.empty(size, np.int64), np.empty(size, np.int64)
-        count = merge_pairs(*merged, *other, events, numbers)
-        merged = events[:count], numbers[:count]
-    return merged
+def _with_others(pairs: Pairs, others: Pairs) -> Pairs:
+    """Return pairs with others, in order."""
+    where, which = (np.concatenate(each) for each in zip(pairs, others, strict=True))
+    order = np.lexsort((which, where))
+    return where[order], which[order]

@@ -7,5 +7,5 @@ clusters.py  which equalities conditions are found by
 listing.py   under which keys and intervals other conditions are listed
 words.py     values as words that compare as they do
 codes.py     codes of values that are no words
-order.py     numbers in order, each once
+patterns.py  many constant texts looked for in a text
 """

@@ -8,10 +8,12 @@ import numpy as np
 
 from eventide.kernels.compiled import Int32s, Int64s, inline, inline_lean, lean_kernel
 from eventide.kernels.hashing import GOLDEN, mixed
+from eventide.kernels.sharing.conditions.programs import Octets
 
 FIRST, SECOND, CLUSTER, RUN = range(4)
 """Fields of a bucket: the two words of its key, its cluster plus one, where its entries are."""
 _RUN_BITS = 32
+_FILTER_SHIFT = np.uint64(24)
 _COUNT_MASK = (1 << _RUN_BITS) - 1
 
 
@@ -20,11 +22,13 @@ class Buckets(NamedTuple):
 
     A cluster is one or two columns whose words a condition asks to be equal to constants;
     `clusters` has the columns, -1 for no second one. The last cluster is that of text tests. An
-    entry is the place of a record.
+    entry is the place of a record. A large table has a filter of a bit for each key, which stays
+    nearer than the table; otherwise the filter is empty.
     """
 
     clusters: Int32s
     table: Int64s
+    filtered: Octets
     entries: Int32s
 
 
@@ -51,17 +55,24 @@ class IntervalTrees(NamedTuple):
 
 
 @inline
-def place_of_key(first: np.int64, second: np.int64, cluster: np.int64, mask: np.int64) -> np.int64:
-    """Return where the search for a bucket begins."""
+def hash_of_key(first: np.int64, second: np.int64, cluster: np.int64) -> np.uint64:
+    """Return the hash of a key."""
     word = np.uint64(first) * GOLDEN + (np.uint64(second) ^ (np.uint64(cluster) << np.uint64(48)))
-    return np.int64(mixed(word) & np.uint64(mask))
+    return mixed(word)
 
 
 @inline_lean
 def find_bucket(table: Int64s, first: int, second: int, cluster: int) -> int:
     """Return the bucket of a key, or the free one that it would get."""
-    mask = np.int64(len(table) - 1)
-    place = place_of_key(np.int64(first), np.int64(second), np.int64(cluster), mask)
+    word = hash_of_key(np.int64(first), np.int64(second), np.int64(cluster))
+    return find_hashed(table, word, first, second, cluster)
+
+
+@inline_lean
+def find_hashed(table: Int64s, word: np.uint64, first: int, second: int, cluster: int) -> int:
+    """Return the bucket of a key with this hash, or the free one that it would get."""
+    mask = np.uint64(len(table) - 1)
+    place = word & mask
     while table[place, CLUSTER] != 0:
         if (
             table[place, FIRST] == first
@@ -69,8 +80,26 @@ def find_bucket(table: Int64s, first: int, second: int, cluster: int) -> int:
             and table[place, CLUSTER] == cluster + 1
         ):
             break
-        place = (place + 1) & mask
-    return int(place)
+        place = (place + np.uint64(1)) & mask
+    return int(np.int64(place))
+
+
+@inline_lean
+def may_be_there(filtered: Octets, word: np.uint64) -> bool:
+    """Whether there may be a key with this hash: the filter says no to most that are not there."""
+    bit = (word >> _FILTER_SHIFT) & np.uint64(8 * len(filtered) - 1)
+    return bool((filtered[bit >> np.uint64(3)] >> np.uint8(bit & np.uint64(7))) & np.uint8(1))
+
+
+@lean_kernel
+def fill_filter(table: Int64s, filtered: Octets) -> None:
+    """Put the keys of all buckets into the filter."""
+    for place in range(len(table)):
+        if table[place, CLUSTER] != 0:
+            cluster = np.int64(table[place, CLUSTER] - 1)
+            word = hash_of_key(table[place, FIRST], table[place, SECOND], cluster)
+            bit = (word >> _FILTER_SHIFT) & np.uint64(8 * len(filtered) - 1)
+            filtered[bit >> np.uint64(3)] |= np.uint8(1) << np.uint8(bit & np.uint64(7))
 
 
 @lean_kernel

@@ -12,10 +12,12 @@ from eventide.kernels.sharing.conditions.access import (
     Buckets,
     IntervalTrees,
     find_bucket,
+    find_hashed,
+    hash_of_key,
+    may_be_there,
     run_count,
     run_start,
 )
-from eventide.kernels.sharing.conditions.order import LANES, sort_once
 from eventide.kernels.sharing.conditions.programs import NUMBER, EventWords, Octets, holds
 
 BLOCK = 8
@@ -34,24 +36,39 @@ class TextVerdicts(NamedTuple):
     marks: Int32s
 
 
-class FoundPairs(NamedTuple):
-    """Pairs of an event and a number, in order of both, and what is remembered of a block.
+class Searching(NamedTuple):
+    """What is found, and what is remembered of a block of events.
 
-    `tried` has the records to be tried on its events, up to `ends` for each event; `runs` where
-    the entries of the keys of an event are, for each cluster. `spare` is for sorting.
+    `keys` are pairs of an event and a number. `tried` has the records to be tried on the events of
+    a block, up to `ends` for each event; `runs` where the entries of the keys of an event are, for
+    each cluster.
     """
 
-    events: Int64s
-    numbers: Int64s
+    keys: Int64s
     tried: Int32s
     ends: Int64s
     runs: Int64s
-    spare: Int64s
+    touched: Int64s
+
+
+class SearchedEvents(NamedTuple):
+    """The events of a call, [first, last), and how a key is made.
+
+    The key of an event and a number is `((event - origin) << shift) + number - least`. One event
+    gives `most` keys at most.
+    """
+
+    first: int
+    last: int
+    origin: int
+    shift: int
+    least: int
+    most: int
 
 
 @lean_kernel
 def match_events(
-    first: int,
+    span: SearchedEvents,
     events: EventWords,
     texts: TextVerdicts,
     code: Int32s,
@@ -59,47 +76,43 @@ def match_events(
     buckets: Buckets,
     intervals: IntervalTrees,
     scanned: Int32s,
-    most: int,
-    found: FoundPairs,
+    searching: Searching,
     reached: Int64s,
 ) -> int:
-    """Write the pairs of events from `first` on; return how many there are.
+    """Write the keys of true conditions, of each event in any order; return how many there are.
 
-    One event gives `most` pairs at most. `reached[0]` becomes the event for which there was no
-    room. `marks` has no event of this batch. Events go in blocks, step by step: so the memory of
-    many records is on its way at a time.
+    `reached[0]` becomes the event for which there was no room. `marks` has no event of this batch.
+    Events go in blocks, step by step: so the memory of many records is on its way at a time.
     """
     words, valid, marks = events.words, events.valid, texts.marks
-    found_events, found_numbers, tried = found.events, found.numbers, found.tried
-    count, event = 0, first
-    while event < len(words):
-        start, last = event, min(event + BLOCK, len(words))
-        look_up_runs(words, valid, start, last, buckets, found.runs)
-        last = gather_block(events, start, last, texts, buckets, intervals, scanned, most, found)
-        tries = found.ends[last - start - 1]
+    keys, tried = searching.keys, searching.tried
+    count, event = 0, span.first
+    while event < span.last:
+        start, last = event, min(event + BLOCK, span.last)
+        look_up_runs(words, valid, start, last, buckets, searching.runs)
+        last = gather_block(
+            events, start, last, texts, buckets, intervals, scanned, span.most, searching
+        )
         touched = np.int64(0)
-        for i in range(tries):
+        for i in range(searching.ends[last - start - 1]):
             touched ^= records[tried[i]] ^ records[tried[i] + AHEAD]
-        found.spare[0] = touched
+        searching.touched[0] = touched
         i = 0
         while event < last:
-            if count + most + LANES > len(found_numbers):
+            if count + span.most > len(keys):
                 reached[0] = event
                 return count
             mark_texts(events.verdicts, event, texts)
-            begin, end = count, found.ends[event - start]
+            key = ((event - span.origin) << span.shift) - span.least
+            end = searching.ends[event - start]
             while i < end:
                 record = int(tried[i])
                 if holds(event, record, words, valid, marks, code, records):
-                    found_numbers[count] = records[record + NUMBER]
+                    keys[count] = key + records[record + NUMBER]
                     count += 1
                 i += 1
-            if count > begin:
-                count = sort_once(found_numbers, begin, count, found.spare)
-                for pair in range(begin, count):
-                    found_events[pair] = event
             event += 1
-    reached[0] = len(words)
+    reached[0] = span.last
     return count
 
 
@@ -108,17 +121,19 @@ def look_up_runs(
     words: Int64s, valid: Octets, first: int, last: int, buckets: Buckets, runs: Int64s
 ) -> None:
     """Write the run of entries of each event and cluster."""
-    clusters, table = buckets.clusters, buckets.table
+    clusters, table, filtered = buckets.clusters, buckets.table, buckets.filtered
     at = 0
     for event in range(first, last):
         for cluster in range(len(clusters) - 1):
             one, other = clusters[cluster, 0], clusters[cluster, 1]
             run = np.int64(0)
             if valid[event, one] and (other < 0 or valid[event, other]):
-                second = np.int64(0)
+                word, second = words[event, one], np.int64(0)
                 if other >= 0:
                     second = words[event, other]
-                run = table[find_bucket(table, words[event, one], int(second), cluster), RUN]
+                key = hash_of_key(word, second, np.int64(cluster))
+                if len(filtered) == 0 or may_be_there(filtered, key):
+                    run = table[find_hashed(table, key, int(word), int(second), cluster), RUN]
             runs[at] = run
             at += 1
 
@@ -133,15 +148,15 @@ def gather_block(
     intervals: IntervalTrees,
     scanned: Int32s,
     most: int,
-    found: FoundPairs,
+    searching: Searching,
 ) -> int:
     """Gather the records to be tried on some events; return the event that has no room."""
-    words, valid, tried = events.words, events.valid, found.tried
+    words, valid, tried = events.words, events.valid, searching.tried
     tries, width = 0, len(buckets.clusters) - 1
     event = first
     while event < last and tries + most <= len(tried):
         for at in range((event - first) * width, (event - first + 1) * width):
-            tries = gather_run(found.runs[at], buckets.entries, tried, tries)
+            tries = gather_run(searching.runs[at], buckets.entries, tried, tries)
         if buckets.clusters[width, 0]:
             tries = gather_texts(events.verdicts, event, texts, buckets, tried, tries)
         for tree in range(len(intervals.columns)):
@@ -151,7 +166,7 @@ def gather_block(
         for record in scanned:
             tried[tries] = record
             tries += 1
-        found.ends[event - first] = tries
+        searching.ends[event - first] = tries
         event += 1
     return event
 

@@ -27,6 +27,11 @@ OPERATION, MASK, COLUMN, SLOT, COUNT, JUMP = range(6)
 REJECT = -1
 
 
+_OPERATION, _MASK, _COLUMN = np.uint64(OPERATION), np.uint64(MASK), np.uint64(COLUMN)
+_SLOT, _COUNT, _JUMP = np.uint64(SLOT), np.uint64(COUNT), np.uint64(JUMP)
+_ONE = np.uint64(1)
+
+
 class EventWords(NamedTuple):
     """The events of a batch, a row each: words of their columns, and which are not null.
 
@@ -62,6 +67,29 @@ def is_one_of(word: int, constants: Int64s, first: int, count: int) -> bool:
 
 
 @inline_lean
+def passes(
+    operation: int, word: int, place: int, event: int, marks: Int32s, records: Int64s
+) -> bool:
+    """Whether a word passes a test whose constants are from a place on; VALID always does."""
+    at = np.uint64(place)
+    if operation == BETWEEN:
+        return bool((records[at] <= word) & (word <= records[at + _ONE]))
+    if operation == EQUAL:
+        return bool(word == records[at])
+    if operation == LESS:
+        return bool(word < records[at])
+    if operation == AT_MOST:
+        return bool(word <= records[at])
+    if operation == MORE:
+        return bool(word > records[at])
+    if operation == AT_LEAST:
+        return bool(word >= records[at])
+    if operation == TEXT:
+        return bool(marks[np.uint64(records[at])] == event)
+    return True
+
+
+@inline_lean
 def holds(
     event: int,
     record: int,
@@ -71,39 +99,29 @@ def holds(
     code: Int32s,
     records: Int64s,
 ) -> bool:
-    """Whether a condition is true on an event; `marks` has the event at text tests that pass."""
-    at = records[record + PROGRAM] & FIRST_MASK
-    base = record + CONSTANTS
-    while at >= 0:
-        operation = code[at, OPERATION]
-        if operation == ACCEPT:
-            return True
-        column = code[at, COLUMN]
+    """Whether a condition is true on an event; `marks` has the event at text tests that pass.
+
+    Indices are without sign, for what has a sign is compared with zero each time.
+    """
+    at = np.uint64(records[np.uint64(record + PROGRAM)] & FIRST_MASK)
+    base, row = record + CONSTANTS, np.uint64(event)
+    operation = code[at, _OPERATION]
+    while operation != ACCEPT:
+        column = np.uint64(code[at, _COLUMN])
         outcome = NULL
-        if valid[event, column]:
-            place = base + code[at, SLOT]
-            word = words[event, column]
-            if operation == BETWEEN:
-                passes = records[place] <= word <= records[place + 1]
-            elif operation == EQUAL:
-                passes = word == records[place]
-            elif operation == LESS:
-                passes = word < records[place]
-            elif operation == AT_MOST:
-                passes = word <= records[place]
-            elif operation == MORE:
-                passes = word > records[place]
-            elif operation == AT_LEAST:
-                passes = word >= records[place]
-            elif operation == ONE_OF:
-                passes = is_one_of(word, records, place, code[at, COUNT])
-            elif operation == TEXT:
-                passes = marks[records[place]] == event
+        if valid[row, column]:
+            place, word = base + code[at, _SLOT], words[row, column]
+            if operation == ONE_OF:
+                passed = is_one_of(word, records, place, code[at, _COUNT])
             else:
-                passes = True
-            outcome = TRUE if passes else FALSE
-        if code[at, MASK] & outcome:
-            at += 1
+                passed = passes(operation, word, place, event, marks, records)
+            outcome = TRUE if passed else FALSE
+        if code[at, _MASK] & outcome:
+            at += _ONE
         else:
-            at = code[at, JUMP]
-    return False
+            jump = code[at, _JUMP]
+            if jump < 0:
+                return False
+            at = np.uint64(jump)
+        operation = code[at, _OPERATION]
+    return True

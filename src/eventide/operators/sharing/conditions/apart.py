@@ -69,16 +69,14 @@ class ApartConditions:
 def evaluated(
     origins: Mapping[int, ConditionOrigin], rows: pa.RecordBatch, failed: dict[int, Exception]
 ) -> tuple[Int64s, Int64s]:
-    """Return the pairs of conditions that are evaluated alone, and note those that fail."""
+    """Return events and numbers of conditions that are evaluated alone; note those that fail."""
     events, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for number, origin in origins.items():
         try:
             passes = to_numpy(evaluate_predicate(origin.condition, rows))
-        except Exception as error:
+        except Exception as error:  # functions of users raise anything
             failed[number] = error
             continue
         events.append(np.flatnonzero(passes))
         numbers.append(np.full(len(events[-1]), number))
-    where, which = np.concatenate(events), np.concatenate(numbers)
-    order = np.lexsort((which, where))
-    return where[order], which[order]
+    return np.concatenate(events), np.concatenate(numbers)

@@ -41,7 +41,14 @@ from eventide.operators.sharing.conditions.optional import (
 from eventide.operators.sharing.conditions.shapes import Shapes
 from eventide.operators.sharing.conditions.texts import TextTest
 from eventide.operators.sharing.conditions.words import has_order, words_in_order
-from eventide.plan.expressions import Column, Expression, Literal, substituted, walk
+from eventide.plan.expressions import (
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    substituted,
+    walk,
+)
 
 
 @dataclass
@@ -200,7 +207,7 @@ class Registering:
         """Return conditions each of which asks for several tests, but for those never true."""
         columns = []
         for test, rows in asked:
-            chosen = constants.take(pa.array(rows))
+            chosen = _columns_of(test, constants).take(pa.array(rows))
             found = [evaluate(each, chosen) for each in test.constants]
             if test.operation == TEXT or any(column.null_count for column in found):
                 return None
@@ -315,6 +322,12 @@ def _tests(formula: Formula) -> Iterator[Test]:
         return
     for part in formula.parts:
         yield from _tests(part)
+
+
+def _columns_of(test: Test, constants: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns that the constants of a test are computed from, but at least one."""
+    read = {name for each in test.constants for name in columns_of(each)}
+    return constants.select(sorted(read) or constants.schema.names[:1])
 
 
 def _by_shape(shapes: Int32s | Int64s) -> Iterator[tuple[int, Int64s]]:

@@ -14,6 +14,7 @@ from eventide.kernels.sharing.conditions.access import (
     Buckets,
     IntervalTrees,
     count_entries,
+    fill_filter,
     place_entries,
 )
 from eventide.kernels.sharing.conditions.clusters import (
@@ -37,6 +38,7 @@ from eventide.kernels.sharing.conditions.programs import (
     CONSTANTS,
     DROPPED,
     FIRST_MASK,
+    NUMBER,
     PROGRAM,
     SHAPE_BITS,
 )
@@ -48,6 +50,8 @@ _PROBE = 2.5
 _MOST_PAIRED = 400
 """Columns among which pairs are looked for."""
 _ROUNDS = 12
+_LINE = 64
+_LARGE_TABLE = 1 << 18
 _CELL = 4
 """Intervals for each cell of a tree."""
 
@@ -70,6 +74,8 @@ class IndexSegment:
     intervals: IntervalTrees
     scanned: Int32s
     by_number: Int32s
+    repeats: bool
+    """Whether a condition may be found twice on an event."""
     dropped: int = 0
 
     @property
@@ -85,6 +91,12 @@ class IndexSegment:
 
     def __len__(self) -> int:
         return len(self.by_number) - self.dropped
+
+    @property
+    def first_and_last(self) -> tuple[int, int]:
+        """The least and the greatest of its numbers, also of those that were dropped."""
+        first, last = self.records[self.by_number[[0, -1]] + NUMBER].tolist()
+        return first, last
 
     def drop(self, numbers: Int64s) -> Batch:
         """Drop conditions with some distinct numbers, and return them."""
@@ -253,20 +265,23 @@ def _buckets(keys: Keys, plans: _Plans) -> Buckets:
     capacity = 16
     while capacity < 2 * len(keys.first):
         capacity *= 2
-    table = np.zeros((capacity, 4), np.int64)
+    table = _in_lines(4 * capacity).reshape(capacity, 4)
     places = np.empty(len(keys.first), np.int32)
     found = count_entries(keys.clusters, keys.first, keys.second, table, places)
     if 4 * found <= capacity and capacity > 16:
         # Many conditions share keys: a smaller table stays nearer.
         while capacity > 16 and 4 * found <= capacity:
             capacity //= 2
-        table = np.zeros((capacity, 4), np.int64)
+        table = _in_lines(4 * capacity).reshape(capacity, 4)
         count_entries(keys.clusters, keys.first, keys.second, table, places)
     at = np.empty(len(places), np.int32)
     place_entries(table, places, at)
     entries = np.empty(len(places), np.int32)
     entries[at] = keys.entries
-    return Buckets(np.array(clusters, np.int32), table, entries)
+    filtered = np.zeros(capacity if capacity >= _LARGE_TABLE else 0, np.uint8)
+    if len(filtered):
+        fill_filter(table, filtered)
+    return Buckets(np.array(clusters, np.int32), table, filtered, entries)
 
 
 def _intervals(batch: Batch, chosen: Int32s, shapes: Shapes) -> IntervalTrees:
@@ -354,14 +369,13 @@ def _in_order(
 ) -> IndexSegment:
     """Return the segment with its records in the order in which they are found."""
     listed = np.concatenate((buckets.entries, intervals.low_entries, scanned))
-    order = np.full(len(batch), len(listed), np.int64)
-    # The first listing of a condition counts.
-    order[listed[::-1]] = np.arange(len(listed))[::-1]
-    order = np.argsort(order, kind="stable")
+    order_of_first = np.full(len(batch), len(listed), np.int64)
+    order_of_first[listed[::-1]] = np.arange(len(listed))[::-1]
+    order = np.argsort(order_of_first, kind="stable")
     sizes = shapes.sizes.array[batch.shapes]
     firsts = shapes.starts.array[batch.shapes] + skipped
     places = np.empty(len(batch), np.int32)
-    records = np.zeros(int(sizes.sum()) + CONSTANTS * len(batch) + AHEAD, np.int64)
+    records = _in_lines(int(sizes.sum()) + CONSTANTS * len(batch) + AHEAD)
     write_records(
         order, batch.numbers, batch.shapes, firsts, batch.bases, sizes, batch.constants,
         places, records,
@@ -375,7 +389,16 @@ def _in_order(
         places[scanned],
         # The batch is in order of number.
         places,
+        repeats=bool(len(listed) > np.count_nonzero(order_of_first < len(listed))),
     )
+
+
+def _in_lines(count: int) -> Int64s:
+    """Return words that begin at a line of the cache: a small record then lies in one."""
+    spare = _LINE // 8
+    words = np.zeros(count + spare, np.int64)
+    first = -words.ctypes.data % _LINE // 8
+    return words[first : first + count]
 
 
 def _rows_of(starts: Int32s, counts: Int32s, which: Int32s) -> Int64s:
