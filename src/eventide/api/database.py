@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -47,6 +47,8 @@ from eventide.store.source import EventSource
 if TYPE_CHECKING:
     from eventide.api.builder import Query
     from eventide.api.explanation import Explanation
+    from eventide.api.live.shared.asked import Texts
+    from eventide.api.many.result import ManyResult
     from eventide.api.matches import Matches
     from eventide.api.relation import Relation
     from eventide.api.stream import Stream
@@ -207,6 +209,19 @@ class Database(LiveCalls, ReplayCalls):
         that take SQL take such a text too. PUBLISH gives events a name that other queries read.
         """
         return self.answered(read_cel(text), params)
+
+    def sql_many(self, queries: Texts, parameters: Any = None) -> ManyResult:  # noqa: ANN401
+        """Answer many queries over all that is stored, each as `sql` would.
+
+        `queries` are a list of texts, a dict of names and texts, or one text with `$name` in it and
+        `parameters`, a table with a row for each query. Those that can run as one do so: each of
+        their streams is read once for all of them. Queries are named or numbered from 0, as in
+        `subscribe_many`; one that has no answer does not keep the others from theirs.
+        """
+        from eventide.api.live.shared.asked import asked
+        from eventide.api.many.history import ManyHistory
+
+        return ManyHistory(self, asked(queries, parameters)).run()
 
     def answered(self, statement: Statement, params: Parameters) -> Result:
         """Answer a statement over all that is stored."""

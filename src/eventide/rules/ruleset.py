@@ -10,7 +10,8 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from eventide.api.live.shared.live_set import QUERY_COLUMN, LiveSet
+from eventide.api.live.shared.live_set import LiveSet
+from eventide.api.many.result import QUERY_COLUMN
 from eventide.errors import EventideError, RuleError
 from eventide.rules.rule import Alert, Rule
 from eventide.schema import TS

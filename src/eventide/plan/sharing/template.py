@@ -52,6 +52,11 @@ class Template:
         return scans_of(self.plan)
 
     @cached_property
+    def numbered(self) -> tuple[Scan, ...]:
+        """The scans whose events are numbered, each with the queries' own conditions."""
+        return tuple(leaf for leaf in self.leaves if reads_numbers(leaf))
+
+    @cached_property
     def common(self) -> tuple[Plan, ...]:
         """Its largest parts that are the same for all queries: what reads no numbers."""
         return tuple(_common(self.plan))
@@ -201,8 +206,13 @@ def _sunk(plan: Plan) -> Plan:
     return plan
 
 
+def reads_numbers(scan: Scan) -> bool:
+    """Whether the events of a scan have the numbers of queries."""
+    return any(name.startswith(QUERY) for name in scan.row)
+
+
 def _common(plan: Plan) -> Iterator[Plan]:
-    if not any(name.startswith(QUERY) for scan in scans_of(plan) for name in scan.row):
+    if not any(map(reads_numbers, scans_of(plan))):
         yield plan
         return
     for child in plan.children:

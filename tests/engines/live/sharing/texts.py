@@ -131,3 +131,43 @@ def events(
     }
     names = CATALOG[stream].arrow.names
     return pa.RecordBatch.from_pydict({name: columns[name] for name in names}), now_us
+
+
+ALIKE: tuple[Draw, ...] = (
+    lambda r: (
+        "SELECT ts, ts AS start_ts, car, lane AS n FROM cars "
+        f"WHERE speed > {r.randrange(100)} OR lane = {r.randrange(4)}"
+    ),
+    lambda r: (
+        "SELECT window_end AS ts, window_start AS start_ts, car, COUNT(*) AS n FROM cars "
+        f"WHERE lane = {r.randrange(4)} "
+        f"GROUP BY car, TUMBLE(ts, INTERVAL '{r.choice([5, 10])}' SECOND)"
+    ),
+    lambda r: (
+        f"SELECT window_end AS ts, window_start AS start_ts, 'lane {r.randrange(4)}' AS car, "
+        f"COUNT(*) AS n FROM cars WHERE lane = {r.randrange(4)} "
+        "GROUP BY HOP(ts, INTERVAL '2' SECOND, INTERVAL '4' SECOND)"
+    ),
+    lambda r: (
+        "SELECT ts, start_ts, car, n "
+        f"FROM (SELECT * FROM cars WHERE lane <> {r.randrange(4)}) MATCH_RECOGNIZE ("
+        "PARTITION BY car ORDER BY ts MEASURES LAST(ts) AS ts, FIRST(ts) AS start_ts, "
+        "COUNT(B.speed) AS n PATTERN (A B+) WITHIN INTERVAL '8' SECOND "
+        f"DEFINE A AS speed > {r.randrange(100)}, B AS speed > PREV(speed) + {r.randrange(10)})"
+    ),
+    lambda r: (
+        f"SELECT car_1 AS car, lane_1 AS n FROM FILTER{{speed > {r.randrange(100)}}}(cars) "
+        f"NEXT{{$1.car = $2.car AND DUR <= {r.choice([5, 10])}s}}(photos)"
+    ),
+    lambda r: (
+        f"SELECT car_1 AS car, lane_1 AS n FROM FILTER{{lane = {r.randrange(4)}}}(cars) "
+        f"NEXT{{DUR <= {r.choice([3, 9])}s}}(FILTER{{car = '{r.choice('abc')}'}}(photos))"
+    ),
+    lambda r: (
+        "SELECT MIN(ts) AS ts, MAX(ts) AS start_ts, car, COUNT(*) AS n FROM cars "
+        f"WHERE lane = {r.randrange(4)} GROUP BY car"
+    ),
+)
+"""Queries of all kinds with the same columns: two times, a car, and a number. The last, without
+windows, has no answer before the end.
+"""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engines.live.sharing.planned import row_of
 from eventide.errors import SchemaError
 from eventide.ingest.coerce import inferred_table
 
@@ -26,6 +27,17 @@ class AskedQueries:
     def __len__(self) -> int:
         return len(self.texts) if self.parameters is None else self.parameters.num_rows
 
+    @property
+    def keys(self) -> Sequence[int] | Sequence[str]:
+        """What the queries are called: their names, or else their numbers."""
+        return range(len(self)) if self.names is None else self.names
+
+    def query(self, place: int) -> tuple[str, dict[str, object] | None]:
+        """Return the text of a query, and its parameters if it has any."""
+        if self.parameters is None:
+            return self.texts[place], None
+        return self.texts[0], row_of(self.parameters, place)
+
 
 def asked(queries: Texts, parameters: Any = None) -> AskedQueries:  # noqa: ANN401 - any kind of table
     """Return what a user has asked for, checked.
@@ -39,7 +51,7 @@ def asked(queries: Texts, parameters: Any = None) -> AskedQueries:  # noqa: ANN4
         return AskedQueries((queries,), None, table_of(queries, parameters))
     if parameters is not None:
         message = "parameters go with one text"
-        raise SchemaError(message, hint='write subscribe_many("… WHERE car = $car", table)')
+        raise SchemaError(message, hint='write ("… WHERE car = $car", table)')
     if isinstance(queries, Mapping):
         return AskedQueries(tuple(map(str, queries.values())), tuple(map(str, queries)))
     return AskedQueries(tuple(map(str, queries)))

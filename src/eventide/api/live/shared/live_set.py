@@ -13,9 +13,9 @@ import pyarrow as pa
 from eventide.api.live.late import LateEvents
 from eventide.api.live.shared.asked import AskedQueries, Texts, asked
 from eventide.api.live.subscription import Subscription
+from eventide.api.many.result import QUERY_COLUMN, with_query
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
-from eventide.arrays import to_arrow
 from eventide.engines.live.engine import LiveEngine
 from eventide.engines.live.sharing.many import ManyQueries, ManyStep
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from eventide.api.live.delivery import Delivery
     from eventide.api.live.shared.sets import SetPlanner
     from eventide.plan.times import Duration
-
-QUERY_COLUMN = "query"
-"""The first column of the rows of a set: which query a row is of."""
 
 log = logging.getLogger("eventide.live")
 
@@ -215,11 +212,8 @@ class LiveSet(Subscription):
 
     def with_query(self, numbers: Int64s, rows: pa.RecordBatch) -> pa.Table:
         """Return rows with a first column that says which query each is of."""
-        key = to_arrow(numbers)
-        if self.names is not None:
-            key = pa.array(self.names).take(key)
-        schema = pa.schema([pa.field(QUERY_COLUMN, key.type), *rows.schema])
-        return pa.Table.from_arrays([key, *rows.columns], schema=schema)
+        keys = range(self.following) if self.names is None else self.names
+        return with_query(keys, numbers, rows)
 
     def sizes(self) -> tuple[tuple[str, Size], ...]:
         """Return how much is remembered, and for what."""

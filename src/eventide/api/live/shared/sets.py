@@ -67,26 +67,10 @@ class SetPlanner:
     def plan(self, wanted: AskedQueries, first: int) -> PlannedSet:
         """Plan queries, which are numbered from `first` on."""
         self.catalog = self.named.catalog()
-        try:
-            if wanted.parameters is None:
-                planned = self.planner.texts(wanted.texts, first)
-            else:
-                planned = self.planner.table(wanted.texts[0], wanted.parameters, first)
-        except EventideError:
-            self.check_each(wanted)
-            raise
+        planned = planned_queries(self.planner, wanted, first)
         return PlannedSet(
             planned, {number: self.lone(plan) for number, plan in planned.lone.items()}
         )
-
-    def check_each(self, wanted: AskedQueries) -> None:
-        """Say which of the texts is wrong, if they have names."""
-        for name, text in zip(wanted.names or (), wanted.texts, strict=False):
-            try:
-                self.plan_text(text, None)
-            except EventideError as error:
-                error.add_note(f"in the query {name!r}")
-                raise
 
     def lone(self, plan: Plan) -> tuple[LiveEngine, LiveState]:
         """Return the engine of a query that runs by itself, and the state it begins with."""
@@ -97,3 +81,19 @@ class SetPlanner:
         if any(feed.relation for feed in engine.feeds):
             return engine, with_relations(engine, stored)
         return engine, engine.initial_state()
+
+
+def planned_queries(planner: ManyPlanner, wanted: AskedQueries, first: int = 0) -> PlannedQueries:
+    """Plan queries, which are numbered from `first` on; an error names the text that is wrong."""
+    try:
+        if wanted.parameters is None:
+            return planner.texts(wanted.texts, first)
+        return planner.table(wanted.texts[0], wanted.parameters, first)
+    except EventideError:
+        for name, text in zip(wanted.names or (), wanted.texts, strict=False):
+            try:
+                planner.plan(text, None)
+            except EventideError as error:
+                error.add_note(f"in the query {name!r}")
+                raise
+        raise

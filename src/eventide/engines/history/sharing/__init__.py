@@ -1,0 +1,1 @@
+"""Many queries over history that run as one: every stream is read once for all of them."""
