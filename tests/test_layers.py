@@ -58,7 +58,12 @@ BETWEEN_ROOMS = {
     ("operators/algebra/instants", "operators/windows/by_time"),
     ("operators/algebra/instants", "plan/windows/nodes"),
     # Queries that share their rows differ in such windows.
+    ("engines/live/sharing/planned", "plan/windows/nodes"),
+    ("engines/live/sharing/windows", "plan/windows/nodes"),
+    ("plan/sharing/portion", "plan/windows/nodes"),
     ("plan/sharing/query_windows", "plan/windows/nodes"),
+    ("plan/sharing/share_windows", "plan/windows/nodes"),
+    ("plan/sharing/template", "plan/windows/nodes"),
     ("plan/sharing/windows", "plan/windows/nodes"),
     # Rows in chunks that are found by number, whoever keeps them.
     ("operators/sharing/known_keys", "operators/standing/row_log"),

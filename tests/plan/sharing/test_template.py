@@ -16,7 +16,8 @@ from tests.engines.live.sharing.texts import CATALOG
 def member(text: str, *, common: bool = False, rules: SharingRules | None = None) -> TemplateQuery:
     found = member_of(plan_sql(text, CATALOG), common=common, rules=rules or SharingRules())
     assert found is not None
-    check_plan(found.template.plan, after="member_of")
+    if found.window is None:  # those of shared windows have no time of their own
+        check_plan(found.template.plan, after="member_of")
     return found
 
 
@@ -42,7 +43,7 @@ def test_constants_above_a_stream_become_columns() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT COUNT(*) AS n FROM cars GROUP BY TUMBLE(ts, INTERVAL '{}' SECOND)",
+        "SELECT COUNT(*) AS n FROM cars WHERE lane = 1 GROUP BY TUMBLE(ts, INTERVAL '{}' SECOND)",
         "SELECT car FROM cars WHERE car = 'a' UNION ALL SELECT SUBSTR(car, {}) FROM photos",
         "SELECT * FROM FILTER{{lane = 3}}(cars) NEXT{{DUR <= {}s}}(photos)",
     ],

@@ -100,9 +100,12 @@ class LiveGroups:
                 self.merge(group)
 
     def begin_more(
-        self, query: LiveQuery, streams: Iterable[str], begin: Callable[[], None]
+        self, query: LiveQuery, streams: Iterable[str], begin: Callable[[Mapping[str, int]], None]
     ) -> None:
-        """Let a query go on with more in it, and perhaps more streams, from what is stored on."""
+        """Let a query go on with more in it, and perhaps more streams, from what is stored on.
+
+        `begin` gets the number of the next event of each of the streams.
+        """
         with self.changing:
             self.check_open()
             group = self.group_of(query)
@@ -117,7 +120,7 @@ class LiveGroups:
                     group.stored.setdefault(name, stream_of(seen[name]))
                 group.catch_up_all(ends)
                 with query.stepping:
-                    begin()
+                    begin(ends)
                 group.queries = list(group.queries)
 
     def add_durable(self, group: DurableGroup) -> None:

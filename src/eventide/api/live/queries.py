@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
@@ -157,7 +158,7 @@ class LiveQueries:
             self.receive(live, receiver, options)
             if live.queue is not None:
                 live.queue.begin(None, live.output_schema, 0)
-            delivery.begin_more(shared, member.template.streams, lambda: shared.add(live, portion))
+            delivery.begin_more(shared, member.template.streams, partial(shared.add, live, portion))
         return live
 
     def subscribe_many(

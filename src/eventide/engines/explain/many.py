@@ -62,18 +62,22 @@ def run_lines(run: TemplateRun, count: int) -> Iterator[str]:
     rules = ", ".join(rules_of(run))
     yield f"     rules: {rules or 'none: the queries are equal'}"
     yield from indented(explain(run.tree.template.plan).splitlines(), 5)
+    if run.windows is not None:
+        yield from indented(explain(run.windows.node).splitlines(), 9)
 
 
 def rules_of(run: TemplateRun) -> list[str]:
     """Return the rules that made a template of its queries."""
     plan = explain(run.tree.template.plan)
     found = []
-    if any(run.tree.keys):
+    if run.tree.numbered:
         found.append("index_conditions")
     if "$1" in plan:
         found.append("lift_constants")
     if not all(run.tree.keys):
         found.append("share_followers")
+    if run.windows is not None:
+        found.append("share_windows")
     return [name for name in SharingRules().on if name in found]
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from eventide.plan.expressions import Expression
 from eventide.plan.sharing.template import Template, TemplateQuery
+from eventide.plan.windows.nodes import Window
 
 Int64s = npt.NDArray[np.int64]
 
@@ -28,6 +29,8 @@ class Portion:
     numbers: Int64s
     constants: pa.RecordBatch
     conditions: tuple[tuple[Expression, ...] | Expression, ...]
+    windows: tuple[Window, ...] = ()
+    """The window of each query, where those of the template are shared."""
 
     def only(self, wanted: npt.NDArray[np.bool_]) -> Portion:
         """Return the queries that are wanted."""
@@ -38,9 +41,10 @@ class Portion:
             for each in self.conditions
         )
         constants = self.constants.filter(pa.array(wanted))
-        return replace(
-            self, numbers=self.numbers[wanted], constants=constants, conditions=conditions
+        windows = tuple(
+            one for one, is_wanted in zip(self.windows, wanted, strict=False) if is_wanted
         )
+        return Portion(self.template, self.numbers[wanted], constants, conditions, windows)
 
     def renumbered(self, numbers: Int64s) -> Portion:
         """Return the same queries with other numbers."""
@@ -62,7 +66,9 @@ def portions_of(members: Sequence[TemplateQuery], first: int) -> list[Portion]:
         chosen = [members[place] for place in own]
         conditions = zip(*(each.conditions for each in chosen), strict=True)
         numbers = np.array(own, np.int64) + first
-        found.append(Portion(chosen[0].template, numbers, constants_of(chosen), tuple(conditions)))
+        windows = tuple(each.window for each in chosen if each.window is not None)
+        template, constants = chosen[0].template, constants_of(chosen)
+        found.append(Portion(template, numbers, constants, tuple(conditions), windows))
     return found
 
 

@@ -25,7 +25,10 @@ from eventide.plan.passes.prune_columns import prune_columns
 from eventide.plan.sharing.followers import followed_by_value
 from eventide.plan.sharing.literals import TakenConstants, lifted, lifted_item
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.sharing.share_windows import WINDOWS, SharedWindows, shared_windows
+from eventide.plan.sharing.windows import ManyWindows
 from eventide.plan.tree import Plan, Row, Use, named_columns
+from eventide.plan.windows.nodes import Window
 from eventide.schema import INT64, QUERY_NUMBER
 
 QUERY = QUERY_NUMBER
@@ -40,11 +43,13 @@ class Template:
     plan: Plan
     columns: tuple[str, ...]
     """The columns of a query's rows, without `$query`."""
+    windows: ManyWindows | None = None
+    """The windows whose rows the plan reads as those of `$windows`."""
 
     @cached_property
     def digest(self) -> str:
         """A short name of what it means."""
-        return digest_of(self.plan, self.columns)
+        return digest_of(self.plan, self.columns, self.windows)
 
     @cached_property
     def leaves(self) -> tuple[Scan, ...]:
@@ -64,7 +69,8 @@ class Template:
     @cached_property
     def streams(self) -> frozenset[str]:
         """The streams that it reads."""
-        return frozenset(leaf.stream for leaf in self.leaves)
+        below = () if self.windows is None else scans_of(self.windows)
+        return frozenset(leaf.stream for leaf in (*self.leaves, *below)) - {WINDOWS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,8 @@ class TemplateQuery:
     template: Template
     conditions: tuple[Expression, ...]
     constants: tuple[Literal, ...]
+    window: Window | None = None
+    """Its window, where those of the template are shared."""
 
     def opened(self) -> TemplateQuery:
         """Return the same with columns instead of constants also in its conditions."""
@@ -102,8 +110,18 @@ def member_of(
     if tuple(whole.row) != (*shown, QUERY):
         row = whole.row
         whole = Project(whole, named_columns({name: row[name] for name in (*shown, QUERY)}))
-    template = Template(prune_columns(whole), shown)
-    return TemplateQuery(template, tuple(numbering.conditions), tuple(numbering.constants.values))
+    windows = numbering.windows
+    below: ManyWindows | None = None
+    if windows is not None:
+        narrow = prune_columns(windows.plan)
+        assert isinstance(narrow, ManyWindows)
+        below = narrow
+    return TemplateQuery(
+        Template(prune_columns(whole), shown, below),
+        tuple(numbering.conditions),
+        tuple(numbering.constants.values),
+        None if windows is None else windows.window,
+    )
 
 
 class _Alone(Exception):  # noqa: N818 - control flow, never seen outside
@@ -119,6 +137,7 @@ class _Numbering:
         self.constants = TakenConstants()
         self.conditions: list[Expression] = []
         """The conditions of the scans whose events are numbered, left to right."""
+        self.windows: SharedWindows | None = None
         self.names = (QUERY + "'" * number for number in count())
 
     def numbered(self, plan: Plan, key: str, above: Row) -> Plan:
@@ -128,6 +147,11 @@ class _Numbering:
                 return self.leaf(scan, condition, key, above)
             case Scan():
                 return self.leaf(plan, ALWAYS, key, above)
+        windows = self.windows_of(plan)
+        if windows is not None:
+            self.windows = windows
+            columns = {**plan.row, key: INT64, **above}
+            return Scan(WINDOWS, tuple(columns.items()))
         before = len(self.constants.values)
         suffix = key.removeprefix(QUERY)
         node = self.by_value(self.without_constants(plan, suffix), suffix)
@@ -151,6 +175,18 @@ class _Numbering:
             raise _Alone
         return keyed
 
+    def windows_of(self, plan: Plan) -> SharedWindows | None:
+        """Return windows over rows that are the same for all queries, the first of the plan."""
+        if not self.rules.share_windows or self.windows is not None:
+            return None
+        if not all(map(is_same_for_all, plan.children)) or self.may_fail(plan):
+            return None
+        return shared_windows(plan)
+
+    def may_fail(self, node: Plan) -> bool:
+        """Whether an expression of a node may have no value, for another reason than its size."""
+        return any(can_fail(each, overflows=False) for each, _ in node.expressions)
+
     def leaf(self, scan: Scan, condition: Expression, key: str, above: Row) -> Scan:
         """Return a scan of numbered events; its condition is the query's own."""
         if scan.written is not None or any(name.startswith("$") for name in scan.row):
@@ -166,7 +202,7 @@ class _Numbering:
 
     def without_constants(self, node: Plan, suffix: str) -> Plan:
         """Return a node with columns instead of constants."""
-        if any(can_fail(each, overflows=False) for each, _ in node.expressions):
+        if self.may_fail(node):
             raise _Alone
         if not self.rules.lift_constants:
             return node

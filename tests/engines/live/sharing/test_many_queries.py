@@ -51,13 +51,14 @@ class Compared:
         self.planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params), rules)
         self.alone: dict[int, Alone] = {}
         self.texts: list[str] = []
+        self.following = dict.fromkeys(CATALOG, 0)
         self.found: dict[int, Bag] = {}
         self.gone: dict[int, Bag] = {}
 
     def add(self, texts: Sequence[str]) -> None:
         planned = self.planner.texts(texts, len(self.texts))
         for portion in planned.portions:
-            self.many.add(portion)
+            self.many.add(portion, self.following)
         for number, plan in planned.lone.items():
             engine = LiveEngine.of(plan, CATALOG, self.lateness_us)
             self.many.add_lone(number, engine, engine.initial_state())
@@ -75,6 +76,7 @@ class Compared:
 
     def take(self, stream: str, rows: pa.RecordBatch) -> None:
         self.note(self.many.take({stream: rows}))
+        self.following[stream] += rows.num_rows
         for each in self.alone.values():
             if stream in each.engine.streams:
                 each.state, reported = each.engine.take(each.state, {stream: rows})
@@ -191,5 +193,18 @@ def test_a_query_goes_on_by_itself_and_joins_again(seed: int, kinds: Sequence[Dr
         for shared in compared.many.shared:
             number = int(random.choice(shared.numbers.tolist()))
             shared.join(shared.apart(number))
+    compared.finish()
+    compared.check()
+
+
+def test_windows_that_begin_while_events_flow_are_merged_from_the_same_slices() -> None:
+    random, compared, now_us = Random(4), Compared(0), 0
+    text = "SELECT car, COUNT(*) AS n FROM cars GROUP BY car, TUMBLE(ts, INTERVAL '{}' SECOND)"
+    for step in range(10):
+        compared.add([text.format(step + 2)])
+        rows, now_us = events(random, "cars", 8, now_us + SECOND, 8 * step, 0)
+        compared.take("cars", rows)
+    (shared,) = compared.many.shared
+    assert len(shared.states) == 1
     compared.finish()
     compared.check()

@@ -41,6 +41,11 @@ WINDOWS: tuple[Draw, ...] = (
         f"GROUP BY HOP(ts, INTERVAL '2' SECOND, INTERVAL '{r.choice([4, 6])}' SECOND)"
     ),
     lambda r: (
+        "SELECT car, window_start, COUNT(*) AS n, SUM(speed) AS s FROM cars "
+        f"GROUP BY car, TUMBLE(ts, INTERVAL '{r.choice([2, 3, 5, 7])}' SECOND) "
+        f"HAVING COUNT(*) > {r.randrange(4)}"
+    ),
+    lambda r: (
         "SELECT car, COUNT(*) AS n FROM cars "
         f"WHERE speed > {r.randrange(60)} GROUP BY car, SESSION(ts, INTERVAL '2' SECOND)"
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -86,7 +87,7 @@ class LiveSet(Subscription):
                 raise SchemaError(message, hint="drop it first, or choose another name")
         first = self.following
         planned = self.planner.plan(wanted, first)
-        self.delivery.begin_more(self, planned.streams, lambda: planned.begin(self.many))
+        self.delivery.begin_more(self, planned.streams, partial(planned.begin, self.many))
         self.following = first + len(wanted)
         self.texts.append((first, wanted))
         if wanted.names is not None:

@@ -34,10 +34,10 @@ class PlannedSet:
         read = [each.template.streams for each in self.planned.portions]
         return frozenset().union(*read, *(engine.streams for engine, _ in self.lone.values()))
 
-    def begin(self, many: ManyQueries) -> None:
-        """Let them begin now."""
+    def begin(self, many: ManyQueries, following: Mapping[str, int]) -> None:
+        """Let them begin now, with the events of these numbers or higher."""
         for portion in self.planned.portions:
-            many.add(portion)
+            many.add(portion, following)
         for number, (engine, state) in self.lone.items():
             many.add_lone(number, engine, state)
 

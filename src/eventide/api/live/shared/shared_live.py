@@ -50,14 +50,15 @@ class SharedLive(LiveQuery):
         """Whether some of the queries take no events now."""
         return bool(self.held_members)
 
-    def add(self, query: SharedQuery, portion: Portion) -> None:
-        """Let a query begin now."""
+    def add(self, query: SharedQuery, portion: Portion, following: Mapping[str, int]) -> None:
+        """Let a query begin now, with the events of these numbers or higher."""
         with self.changing:
             query.number = self.following
             query.late_before = {name: late.count for name, late in self.lates.items()}
             self.following += 1
             self.members[query.number] = query
-            self.many.add(portion.renumbered(np.array([query.number], np.int64)))
+            own = portion.renumbered(np.array([query.number], np.int64))
+            self.many.add(own, following)
             query.engine = self.many.queries_over(portion.template.streams).engine
 
     def sizes_of(self, query: SharedQuery) -> tuple[tuple[str, Size], ...]:

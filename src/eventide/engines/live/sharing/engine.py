@@ -119,9 +119,11 @@ class SharedQueries:
     def __len__(self) -> int:
         return sum(shared_of(state).count for state in self.states)
 
-    def add(self, portion: Portion) -> None:
-        """Let queries begin now."""
+    def add(self, portion: Portion, following: Mapping[str, int] = NOTHING_REACHED) -> None:
+        """Let queries begin now, with the events that have these numbers, by stream, or higher."""
         self.engine.shared.know(portion)
+        for state in self.states[: 1 if len(self.states) > self.fresh else 0]:
+            self.engine.shared.announce(shared_of(state), portion, following)
         if not self.fresh:
             self.states.append(self.engine.initial_state())
             self.fresh = True
@@ -130,9 +132,7 @@ class SharedQueries:
     def drop(self, numbers: Int64s) -> None:
         """Let queries go."""
         for state in self.states:
-            own = numbers[np.isin(numbers, shared_of(state).numbers.all)]
-            if len(own):
-                self.engine.shared.drop(shared_of(state), own)
+            self.engine.shared.drop(shared_of(state), numbers)
         self.gone += len(numbers)
         if self.gone > max(MANY_GONE, len(self) // 2):
             self.forget_gone()
@@ -183,6 +183,10 @@ class SharedQueries:
         for place, state in enumerate(self.states):
             self.states[place], reported = step(state)
             found.rows += reported.rows
+            if reported.late and not place:
+                # The others may begin where these events are not late.
+                for other in self.states[1:]:
+                    shared_of(other).took_more = True
             if reported.late:
                 found.late.append((reported.late, shared_of(state).numbers.all))
             found.failed |= shared_of(state).take_failed()

@@ -95,9 +95,9 @@ class ManyQueries:
     def __len__(self) -> int:
         return sum(map(len, self.shared)) + len(self.lone)
 
-    def add(self, portion: Portion) -> None:
+    def add(self, portion: Portion, following: Mapping[str, int] = NOTHING_REACHED) -> None:
         """Let queries of a template begin now."""
-        self.queries_over(portion.template.streams).add(portion)
+        self.queries_over(portion.template.streams).add(portion, following)
 
     def queries_over(self, streams: Streams) -> SharedQueries:
         """Return the queries that share and read these streams, all of them; new ones may join."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s
+from eventide.kernels.compiled import Bools, Int32s, Int64s
 
 LEAF_BITS = 4
 """An entry of an index is a query's number and, in the last bits, the number of a leaf."""
@@ -61,6 +61,13 @@ class QueryNumbers:
         """Return the places of templates, and of rows of constants, of queries that are here."""
         places = numbers - self.first
         return self.templates[places], self.rows[places]
+
+    def here(self, numbers: Int64s) -> Bools:
+        """Return which of any numbers are those of queries that are here."""
+        places = numbers - self.first
+        known = (places >= 0) & (places < len(self.templates))
+        known[known] = self.templates[places[known]] != GONE
+        return known
 
     @property
     def all(self) -> Int64s:

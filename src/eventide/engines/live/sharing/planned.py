@@ -16,6 +16,7 @@ from eventide.plan.sharing.portion import Portion, portions_of
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
 from eventide.plan.sharing.template import TemplateQuery, member_of
 from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import Window
 
 PlanText = Callable[[str, Mapping[str, object] | None], Plan]
 """Plans a text with the values of its parameters."""
@@ -161,7 +162,14 @@ class ShapeGroup:
             np.array(self.numbers, np.int64),
             pa.RecordBatch.from_pydict(columns),
             self.shape.member.conditions,
+            windows_of(self.shape, len(self.numbers)),
         )
+
+
+def windows_of(shape: TextShape, count: int) -> tuple[Window, ...]:
+    """Return the window of each of so many queries of a shape, if they have shared ones."""
+    window = shape.member.window
+    return () if window is None else (window,) * count
 
 
 def numbered(members: Mapping[int, TemplateQuery]) -> list[Portion]:
@@ -233,6 +241,6 @@ def portion_of_rows(
             return None
         columns[f"${place}"] = given.cast(kind)
     constants = pa.RecordBatch.from_pydict(columns)
-    return Portion(
-        shape.member.template, numbers.astype(np.int64), constants, shape.member.conditions
-    )
+    member, windows = shape.member, windows_of(shape, len(numbers))
+    own = numbers.astype(np.int64)
+    return Portion(member.template, own, constants, member.conditions, windows)

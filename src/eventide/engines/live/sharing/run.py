@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from eventide.arrays import no_rows, to_arrow
 from eventide.engines.build import build_live_tree
+from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorTree, States, TreeLeaf
 from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.share_windows import WINDOWS
 from eventide.plan.sharing.template import QUERY, Template
 from eventide.plan.tree import remembers
 
@@ -38,7 +40,16 @@ class TemplateTree:
     @cached_property
     def numbered(self) -> tuple[int, ...]:
         """The leaves whose events are numbered, in order."""
-        return tuple(place for place, key in enumerate(self.keys) if key)
+        return tuple(
+            place
+            for place, key in enumerate(self.keys)
+            if key and self.tree.leaves[place].scan.stream != WINDOWS
+        )
+
+    @property
+    def reads_windows(self) -> bool:
+        """Whether the rows of its first leaf are shared windows."""
+        return self.template.windows is not None
 
     @cached_property
     def is_idle_when_empty(self) -> bool:
@@ -78,10 +89,25 @@ class TemplateRun:
     constants: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     """How many queries have come, also those that have left since."""
+    windows: WindowsRun | None = None
+    """The windows that its queries share."""
     has_gone: bool = False
     """Whether the operators may remember something of queries that have left."""
     done: StepCounts = field(default_factory=StepCounts)
     """What it has done since it began."""
+
+    @classmethod
+    def of(cls, tree: TemplateTree) -> TemplateRun:
+        """Return a run without queries."""
+        windows = tree.template.windows
+        below = None if windows is None else WindowsRun.of(windows)
+        return cls(tree, tree.tree.initial_state(), windows=below)
+
+    def reached(self, until_us: int) -> int:
+        """Return the instant before which its rows are complete."""
+        if self.windows is not None:
+            until_us = self.windows.reached(until_us)
+        return self.tree.tree.reached(self.states, until_us)
 
     def add(self, portion: Portion) -> None:
         """Add the constants of queries."""
@@ -126,7 +152,8 @@ class TemplateRun:
     @property
     def sizes(self) -> tuple[tuple[str, Size], ...]:
         """How much its operators remember."""
-        return self.tree.tree.sizes(self.states)
+        below = () if self.windows is None else self.windows.sizes
+        return (*below, *self.tree.tree.sizes(self.states))
 
     @property
     def is_empty(self) -> bool:

@@ -16,10 +16,11 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from eventide.arrays import to_arrow, to_numpy
+from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.live.feeds import within
 from eventide.engines.live.sharing.numbers import GONE, LEAF_BITS, QueryNumbers, entries
 from eventide.engines.live.sharing.run import TemplateRun, TemplateTree
+from eventide.engines.live.sharing.windows import FROM_THE_START
 from eventide.errors import StateError
 from eventide.kernels.compiled import Bools, Int32s, Int64s
 from eventide.operators.envelope import Owner
@@ -30,6 +31,7 @@ from eventide.operators.stateful import Stateful
 from eventide.operators.tree import TreeLeaf
 from eventide.plan.meaning import digest_of
 from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.share_windows import WINDOWS
 from eventide.plan.sharing.template import QUERY, Template
 
 
@@ -51,6 +53,8 @@ class SharedStates:
     """The place of each template's run, by its digest."""
     numbers: QueryNumbers = field(default_factory=QueryNumbers)
 
+    took_more: bool = False
+    """Whether it may have taken events that were late for others."""
     failed: dict[int, Exception] = field(default_factory=dict)
     """Queries whose own condition had no value for an event since they were asked for."""
 
@@ -109,6 +113,8 @@ class SharedTree(Stateful[SharedStates]):
         run = self.run_of(states, portion.template)
         states.numbers.add(portion.numbers, states.places[portion.template.digest], run.rows)
         run.add(portion)
+        if run.windows is not None:
+            run.windows.add(portion.numbers, portion.windows, FROM_THE_START)
         leaves = run.tree.numbered
         for leaf, conditions in zip(leaves, portion.conditions, strict=True):
             index = states.indexes[run.tree.tree.leaves[leaf].scan.stream]
@@ -117,6 +123,18 @@ class SharedTree(Stateful[SharedStates]):
                 index.add(own, conditions)
             else:
                 index.add_template(own, conditions, portion.constants)
+
+    def announce(
+        self, states: SharedStates, portion: Portion, following: Mapping[str, int]
+    ) -> None:
+        """Let shared windows count for queries that begin elsewhere, and will be united with these.
+
+        `following` is the number of the next event of each stream.
+        """
+        place = states.places.get(portion.template.digest)
+        windows = None if place is None else states.runs[place].windows
+        if windows is not None and windows.stream in following:
+            windows.add(portion.numbers, portion.windows, following[windows.stream])
 
     def know(self, portion: Portion) -> None:
         """Note queries, so that a state can name them."""
@@ -130,11 +148,18 @@ class SharedTree(Stateful[SharedStates]):
             if tree is None:
                 tree = self.templates[template.digest] = TemplateTree.of(template)
             place = states.places[template.digest] = len(states.runs)
-            states.runs.append(TemplateRun(tree, tree.tree.initial_state()))
+            states.runs.append(TemplateRun.of(tree))
         return states.runs[place]
 
     def drop(self, states: SharedStates, numbers: Int64s) -> None:
-        """Let queries go; what their operators remember is left until `of_keys`."""
+        """Let queries go; what their operators remember is left until `of_keys`.
+
+        Numbers that are not here may have been announced.
+        """
+        for run in states.runs:
+            if run.windows is not None:
+                run.windows.drop(numbers)
+        numbers = numbers[states.numbers.here(numbers)]
         places, _ = states.numbers.of(numbers)
         for place in np.unique(places):
             run, own = states.runs[place], numbers[places == place]
@@ -158,9 +183,11 @@ class SharedTree(Stateful[SharedStates]):
         """Return the state of some queries alone; they stay in the old one until dropped."""
         alone = self.initial_state()
         for portion in self.portions(states, numbers):
-            self.add(alone, portion)
             old = self.run_of(states, portion.template)
             run = self.run_of(alone, portion.template)
+            if old.windows is not None:
+                run.windows = old.windows.only(numbers)
+            self.add(alone, portion)
             run.states = run.tree.tree.of_keys(old.states, among(numbers))
         return alone
 
@@ -175,13 +202,27 @@ class SharedTree(Stateful[SharedStates]):
     def can_unite(self, states: SharedStates, other: SharedStates) -> bool:
         """Whether nothing but what is each query's own is in templates that both have."""
         both = states.places.keys() & other.places.keys()
-        return all(self.templates[digest].is_idle_when_empty for digest in both)
+        if not all(self.templates[digest].is_idle_when_empty for digest in both):
+            return False
+        return all(self.counts_for(states, other, digest) for digest in both)
+
+    def counts_for(self, states: SharedStates, other: SharedStates, digest: str) -> bool:
+        """Whether the shared windows of a template have counted all that others have counted."""
+        windows = states.runs[states.places[digest]].windows
+        if windows is None:
+            return True
+        here = other.numbers.all
+        own = here[other.numbers.of(here)[0] == other.places[digest]]
+        return not other.took_more and windows.has_all(own)
 
     def united(self, states: SharedStates, other: SharedStates) -> SharedStates:
         """Return the queries of both states as one."""
         # One that left may come back, and is not to meet what it once remembered here.
         self.forget_gone(states)
         self.forget_gone(other)
+        for theirs in other.runs:
+            if theirs.tree.template.digest not in states.places:
+                self.run_of(states, theirs.tree.template).windows = theirs.windows
         for portion in self.portions(other, other.numbers.all):
             self.add(states, portion)
         for theirs in other.runs:
@@ -197,12 +238,17 @@ class SharedTree(Stateful[SharedStates]):
         matched = self.matched(states, events)
         emitted: list[TemplateRows] = []
         for place, run in enumerate(states.runs):
-            inputs = self.inputs_of(run, events, matched.get(place, {}))
-            if inputs is None:
-                continue
             started = perf_counter()
+            own, reached_us = matched.get(place, {}), until_us
             try:
-                run.states, output = run.tree.tree.step(run.states, inputs, until_us)
+                if run.windows is not None and len(run.windows.table):
+                    ended = run.windows.step(events, until_us)
+                    own |= self.of_windows(states, run, ended)
+                    reached_us = run.windows.reached(until_us)
+                inputs = self.inputs_of(run, events, own)
+                if inputs is None:
+                    continue
+                run.states, output = run.tree.tree.step(run.states, inputs, reached_us)
             except Exception as error:
                 self.fail(states, place, error)
                 continue
@@ -213,6 +259,18 @@ class SharedTree(Stateful[SharedStates]):
             if output.num_rows:
                 emitted.append(TemplateRows(run.tree.template, output))
         return states, tuple(emitted)
+
+    def of_windows(
+        self, states: SharedStates, run: TemplateRun, ended: pa.RecordBatch
+    ) -> dict[int, pa.RecordBatch]:
+        """Return the rows of shared windows for the queries that are here, as a leaf reads them."""
+        numbers = to_numpy(ended.column(QUERY))
+        here = np.flatnonzero(states.numbers.here(numbers))
+        if not len(here):
+            return {}
+        _, constants = states.numbers.of(numbers[here])
+        (leaf,) = (place for place, each in enumerate(run.tree.tree.leaves) if is_windows(each))
+        return {leaf: run.leaf_rows(leaf, ended, here, numbers[here], constants)}
 
     def only_here(self, states: SharedStates, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows without those of queries that have left."""
@@ -225,7 +283,9 @@ class SharedTree(Stateful[SharedStates]):
         own = here[states.numbers.of(here)[0] == place]
         states.failed |= dict.fromkeys(own.tolist(), error)
         self.drop(states, own)
-        states.runs[place].states = states.runs[place].tree.tree.initial_state()
+        run = states.runs[place]
+        fresh = TemplateRun.of(run.tree)
+        run.states, run.windows = fresh.states, fresh.windows
 
     def matched(
         self, states: SharedStates, events: Mapping[str, pa.RecordBatch]
@@ -271,7 +331,7 @@ class SharedTree(Stateful[SharedStates]):
         for place, leaf in enumerate(run.tree.tree.leaves):
             rows = matched.get(place)
             if rows is None and run.tree.keys[place]:
-                rows = run.leaf_rows(place, events[leaf.scan.stream], nothing, nothing, nothing)
+                rows = run.leaf_rows(place, no_rows(leaf.schema), nothing, nothing, nothing)
             if rows is None:
                 rows = events[leaf.scan.stream].select(leaf.schema.names)
             inputs.append(within(rows, leaf.scan.time_range))
@@ -283,9 +343,7 @@ class SharedTree(Stateful[SharedStates]):
 
     def reached(self, state: SharedStates, until_us: int) -> int:
         """Return the instant before which the rows of all templates are complete."""
-        return min(
-            (run.tree.tree.reached(run.states, until_us) for run in state.runs), default=until_us
-        )
+        return min((run.reached(until_us) for run in state.runs), default=until_us)
 
     def sizes(self, states: SharedStates) -> tuple[tuple[str, Size], ...]:
         """Return how much indexes, constants and the operators of all templates keep."""
@@ -314,14 +372,20 @@ class SharedTree(Stateful[SharedStates]):
             parts.append(here[places == place].tobytes())
             kept = run.tree.tree.of_keys(run.states, among(here)) if run.has_gone else run.states
             parts.append(run.tree.tree.write(kept))
-        return join_parts(parts)
+            parts.append(b"" if run.windows is None else run.windows.write())
+        return join_parts([bytes([state.took_more]), *parts])
 
     def read(self, written: bytes) -> SharedStates:
         """Read back what `write` wrote, with the same queries."""
-        parts = split_parts(written)
+        took_more, *parts = split_parts(written)
         states = self.initial_state()
-        for digest, numbers, operators in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        states.took_more = took_more == b"\x01"
+        each_of = (parts[place::4] for place in range(4))
+        for digest, numbers, operators, windows in zip(*each_of, strict=True):
             wanted = np.frombuffer(numbers, np.int64)
+            run = self.run_of(states, self.templates[digest.decode()].template)
+            if run.windows is not None:
+                run.windows.read(windows)
             found = 0
             for portion in self.known.get(digest.decode(), ()):
                 own = portion.only(np.isin(portion.numbers, wanted))
@@ -331,7 +395,6 @@ class SharedTree(Stateful[SharedStates]):
             if found != len(wanted):
                 message = f"the state is of {len(wanted)} queries of a template, {found} are known"
                 raise StateError(message, hint="subscribe to the same queries first")
-            run = self.run_of(states, self.templates[digest.decode()].template)
             run.states = run.tree.tree.read(operators)
         return states
 
@@ -343,6 +406,11 @@ def among(numbers: Int64s) -> Callable[[pa.Array], Bools]:
         return np.isin(to_numpy(column), numbers)
 
     return wanted
+
+
+def is_windows(leaf: TreeLeaf) -> bool:
+    """Whether a leaf reads the rows of shared windows."""
+    return leaf.scan.stream == WINDOWS
 
 
 def groups_of(runs: Int32s, leaves: Int64s) -> list[Int64s]:
