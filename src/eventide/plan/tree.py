@@ -253,7 +253,8 @@ class Plan(ABC):
 
         Of children beside the first, the name is empty if their rows are the same for all keys.
         `carried` are further columns of the first child, constant for each value of the key: they
-        are columns of the output, too. None if rows of different keys would meet in the node.
+        are columns of the output, too. None if rows of different keys would meet in the node, or
+        those of one could end it for all.
         """
         return None
 
@@ -318,7 +319,7 @@ class OverKeys(OverOne):
         """Return the expressions of the keys."""
         return below_items(key, self.keys)
 
-    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan:
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan | None:
         """Return the node with more keys: only keys are columns of the output."""
         more = {keys[0]: INT64, **carried}
         return replaced(self, keys=(*self.keys, *named_columns(more)))

@@ -34,6 +34,7 @@ from eventide.plan.patterns.tree import (
     Variable,
     can_be_empty,
     render_pattern,
+    skips_surely,
     variables_of,
 )
 from eventide.plan.render import render, render_computed, render_items, render_order
@@ -79,6 +80,12 @@ class MatchRecognize(OverKeys):
     strategy: Strategy = "contiguous"
     timeout_rows: bool = False
     span: Span | None = field(default=None, compare=False)
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan | None:
+        """Return the node with more keys, unless a match may have no row to skip to."""
+        if not skips_surely(self.pattern, self.skip):
+            return None
+        return OverKeys.keyed(self, keys, carried)
 
     @property
     def variables(self) -> tuple[str, ...]:

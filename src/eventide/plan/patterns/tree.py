@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Literal, assert_never
 
 from eventide.errors import PlanError, Span
@@ -247,6 +248,38 @@ def can_be_empty(pattern: Pattern) -> bool:
             return at_least == 0 or can_be_empty(part)
         case Exclude(part=part):
             return can_be_empty(part)
+    assert_never(pattern)
+
+
+def skips_surely(pattern: Pattern, skip: Skip) -> bool:
+    """Whether no match of a pattern lacks the row to skip to, or begins with it.
+
+    >>> a, b = Variable("A"), Variable("B")
+    >>> skips_surely(Concat((a, b)), Skip("last", "B"))
+    True
+    >>> skips_surely(Concat((a, Repeat(b, 0, 1))), Skip("last", "B"))
+    False
+    >>> skips_surely(Permute((a, b)), Skip("last", "B"))
+    False
+    """
+    name = skip.variable
+    return name is None or (name in _surely_taken_by(pattern) and name not in _may_begin(pattern))
+
+
+def _may_begin(pattern: Pattern) -> frozenset[str]:
+    """Return the variables that the first row of a match may be of."""
+    match pattern:
+        case Variable(name=name):
+            return frozenset((name,))
+        case Concat(parts=parts):
+            empty = len(list(takewhile(can_be_empty, parts)))
+            return frozenset[str]().union(*map(_may_begin, parts[: empty + 1]))
+        case Alternate(options=parts) | Permute(parts=parts):
+            return frozenset[str]().union(*map(_may_begin, parts))
+        case Repeat(part=part) | Exclude(part=part):
+            return _may_begin(part)
+        case Absent() | PartitionStart() | PartitionEnd():
+            return frozenset()
     assert_never(pattern)
 
 

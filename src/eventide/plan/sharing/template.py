@@ -125,7 +125,7 @@ def member_of(
 
 
 class _Alone(Exception):  # noqa: N818 - control flow, never seen outside
-    """The plan has a node in which rows of different queries would meet."""
+    """Rows of different queries would meet in a node of the plan, or one could fail for all."""
 
 
 class _Numbering:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from random import Random
 
@@ -16,6 +16,10 @@ from eventide.engines.live.sharing.many import ManyQueries, ManyStep
 from eventide.engines.live.sharing.planned import ManyPlanner
 from eventide.lang.sql import plan_sql
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.tree import Plan
+from eventide.schema import Schema
+from tests.engines.live.sharing.rare_texts import KINDS as RARE_KINDS
+from tests.engines.live.sharing.rare_texts import RARE, rare_events
 from tests.engines.live.sharing.texts import (
     CATALOG,
     KINDS,
@@ -45,13 +49,21 @@ class Alone:
 class Compared:
     """Queries in one engine, and each of them in an engine of its own."""
 
-    def __init__(self, lateness_us: int, rules: SharingRules = ALL_RULES) -> None:
+    def __init__(
+        self,
+        lateness_us: int,
+        rules: SharingRules = ALL_RULES,
+        catalog: Mapping[str, Schema] = CATALOG,
+        max_lag_us: int | None = None,
+    ) -> None:
+        self.catalog = catalog
         self.lateness_us = lateness_us
-        self.many = ManyQueries(CATALOG, lateness_us)
-        self.planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params), rules)
+        self.max_lag_us = max_lag_us
+        self.many = ManyQueries(catalog, lateness_us, max_lag_us)
+        self.planner = ManyPlanner(lambda text, params: plan_sql(text, catalog, params), rules)
         self.alone: dict[int, Alone] = {}
         self.texts: list[str] = []
-        self.following = dict.fromkeys(CATALOG, 0)
+        self.following = dict.fromkeys(catalog, 0)
         self.found: dict[int, Bag] = {}
         self.gone: dict[int, Bag] = {}
 
@@ -60,14 +72,17 @@ class Compared:
         for portion in planned.portions:
             self.many.add(portion, self.following)
         for number, plan in planned.lone.items():
-            engine = LiveEngine.of(plan, CATALOG, self.lateness_us)
+            engine = self.engine_of(plan)
             self.many.add_lone(number, engine, engine.initial_state())
         for text in texts:
-            engine = LiveEngine.of(plan_sql(text, CATALOG), CATALOG, self.lateness_us)
+            engine = self.engine_of(plan_sql(text, self.catalog))
             number = len(self.texts)
             self.alone[number] = Alone(engine, engine.initial_state())
             self.found[number] = Counter()
             self.texts.append(text)
+
+    def engine_of(self, plan: Plan) -> LiveEngine:
+        return LiveEngine.of(plan, self.catalog, self.lateness_us, max_lag_us=self.max_lag_us)
 
     def drop(self, number: int) -> None:
         self.many.drop(np.array([number], np.int64))
@@ -82,6 +97,13 @@ class Compared:
                 each.state, reported = each.engine.take(each.state, {stream: rows})
                 each.rows.append(reported.rows)
 
+    def advance(self, until_us: int, stream: str | None) -> None:
+        self.note(self.many.advance(until_us, stream))
+        for each in self.alone.values():
+            if stream is None or stream in each.engine.streams:
+                each.state, reported = each.engine.advance(each.state, until_us, stream)
+                each.rows.append(reported.rows)
+
     def finish(self) -> None:
         self.note(self.many.finish())
         for each in self.alone.values():
@@ -89,7 +111,7 @@ class Compared:
             each.rows.append(reported.rows)
 
     def note(self, step: ManyStep) -> None:
-        assert not step.failed
+        assert not step.failed, {self.texts[each]: why for each, why in step.failed.items()}
         for each in step.rows:
             for number in np.unique(each.numbers):
                 self.found[int(number)] += bag([each.rows.filter(pa.array(each.numbers == number))])
@@ -146,6 +168,30 @@ def test_queries_answer_as_if_they_ran_alone(
     seed: int, kinds: Sequence[Draw], disorder: float
 ) -> None:
     run(Random(seed), kinds, disorder).check()
+
+
+@pytest.mark.parametrize("disorder", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(400 if EXPLORING else 4))
+def test_rare_queries_answer_as_if_they_ran_alone(seed: int, disorder: float) -> None:
+    random = Random(seed)
+    lateness_us, max_lag_us = random.choice([0, 0, 2 * SECOND]), random.choice([None, 4 * SECOND])
+    compared = Compared(lateness_us, some_rules(random), RARE, max_lag_us)
+    now_us, following = 0, dict.fromkeys(RARE, 0)
+    kinds = random.sample(RARE_KINDS, 5)
+    for _ in range(random.randrange(4, 10)):
+        compared.add([random.choice(kinds)(random) for _ in range(random.choice([0, 1, 4, 12]))])
+        if compared.alone and random.random() < 0.4:
+            compared.drop(random.choice(list(compared.alone)))
+        stream, count = random.choice(["cars", "cars", "photos"]), random.choice([0, 1, 5, 30])
+        rows, now_us = rare_events(random, stream, count, now_us, following[stream], disorder)
+        following[stream] += count
+        compared.take(stream, rows)
+        if random.random() < 0.2:
+            compared.advance(now_us, random.choice([None, "cars", "silent"]))
+        if random.random() < 0.3:
+            compared.dump_and_load()
+    compared.finish()
+    compared.check()
 
 
 def test_queries_that_begin_while_events_flow_soon_run_with_the_others() -> None:
@@ -208,3 +254,38 @@ def test_windows_that_begin_while_events_flow_are_merged_from_the_same_slices() 
     assert len(shared.states) == 1
     compared.finish()
     compared.check()
+
+
+SKIPPING = """SELECT * FROM cars MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts
+    MEASURES COUNT(*) AS n AFTER MATCH SKIP TO LAST B PATTERN (PERMUTE(A, B))
+    DEFINE A AS speed > {}, B AS speed <= {})"""
+
+
+def test_a_match_that_cannot_skip_ends_its_own_query_alone() -> None:
+    compared = Compared(0)
+    compared.add([SKIPPING.format(0, -1), SKIPPING.format(50, 10)])
+    columns = {
+        "ts": pa.array([0, SECOND], pa.timestamp("us")),
+        "_seq": [0, 1],
+        "car": ["a", "a"],
+        "speed": [5.0, 70.0],
+        "lane": [1, 1],
+    }
+    rows = pa.RecordBatch.from_pydict(columns)
+    step = compared.many.take({"cars": rows})
+    step = compared.many.finish()
+    assert list(step.failed) == [1]
+    assert len(compared.many) == 1
+
+
+def test_queries_with_other_conditions_have_the_same_template() -> None:
+    compared = Compared(0, catalog=RARE)
+    compared.add([f"SELECT car, 1 AS l FROM cars WHERE lane = {n}" for n in range(3)])
+    compared.add(["SELECT car, 2 AS l FROM cars WHERE fee > 1.2 AND speed < 7"])
+    compared.add(["SELECT car, 3 AS l FROM cars"])
+    rows, _ = rare_events(Random(0), "cars", 50, 0, 0, 0)
+    compared.take("cars", rows)
+    compared.finish()
+    compared.check()
+    (shared,) = compared.many.shared
+    assert len(shared.engine.shared.templates) == 1

@@ -52,6 +52,17 @@ class TemplateTree:
         return self.template.windows is not None
 
     @cached_property
+    def constants(self) -> list[str]:
+        """The constants that its leaves read; those of conditions alone are in the index."""
+        names = {
+            name.removesuffix(key.removeprefix(QUERY))
+            for leaf, key in zip(self.tree.leaves, self.keys, strict=True)
+            for name in leaf.schema.names
+            if key and name.startswith("$") and name != key
+        }
+        return ["$", *sorted(names)]
+
+    @cached_property
     def is_idle_when_empty(self) -> bool:
         """Whether, while nothing is remembered, only events that are numbered matter."""
         return not any(remembers(each) for each in self.template.common)
@@ -112,7 +123,7 @@ class TemplateRun:
     def add(self, portion: Portion) -> None:
         """Add the constants of queries."""
         self.numbers.append(portion.numbers)
-        self.constants.append(portion.constants)
+        self.constants.append(portion.constants.select(self.tree.constants))
         self.rows += len(portion.numbers)
 
     @property
