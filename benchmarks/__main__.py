@@ -44,6 +44,7 @@ from benchmarks.report import (
     store_section,
 )
 from benchmarks.setting import Setting
+from benchmarks.sharing.predicates import CONDITIONS, run_predicates
 from benchmarks.sharing.windows import EVENTS as EVENTS_OF_SHARED_WINDOWS
 from benchmarks.sharing.windows import run_shared_windows
 from benchmarks.situations.report import (
@@ -114,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run_keys(screen, machine, asked.keys, write=write)
             if "shared-windows" in unnamed:
                 run_shared_windows(screen, machine, asked.shared_events, write=write)
+            if "predicates" in unnamed:
+                run_predicates(screen, machine, asked.conditions, write=write)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
@@ -122,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parts_without_names(asked: argparse.Namespace) -> set[str]:
     """Return the parts to run whose cases have no names."""
-    parts = ("windows", "keys", "following", "shared-windows")
+    parts = ("windows", "keys", "following", "shared-windows", "predicates")
     return {part for part in parts if asked.part in {"all", part} and not asked.only}
 
 
@@ -136,7 +139,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
-    parts += ["algebra", "keys", "following", "shared-windows"]
+    parts += ["algebra", "keys", "following", "shared-windows", "predicates"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -166,6 +169,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--shared-events", type=int, default=EVENTS_OF_SHARED_WINDOWS, help="of shared windows"
     )
+    parser.add_argument("--conditions", type=int, default=CONDITIONS, help="most of an index")
     parser.add_argument("--appends", type=int, default=APPENDS, help="that are followed")
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(

@@ -71,9 +71,14 @@ SHARED_WINDOWS = Section(
     "shared_windows.md",
     "time windows of many live queries in one operator, against one operator for each",
 )
+PREDICATES = Section(
+    "Conditions of many queries",
+    "predicates.md",
+    "which of up to a million conditions are true on each event, against each condition alone",
+)
 SECTIONS = (
     *(QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS),
-    *(STANDING, ALGEBRA, KEYS, FOLLOWING, SHARED_WINDOWS),
+    *(STANDING, ALGEBRA, KEYS, FOLLOWING, SHARED_WINDOWS, PREDICATES),
 )
 
 

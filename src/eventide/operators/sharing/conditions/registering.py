@@ -224,13 +224,14 @@ class Registering:
         counts = code[tests, COUNT].astype(np.int64)
         starts = np.cumsum(counts) - counts
         words = np.empty(int(counts.sum()), np.int64)
-        places_of = np.full(kept.shape, -1, np.int64)
-        places_of[rows, tests] = starts
-        for place, ((test, there), found) in enumerate(zip(asked, columns, strict=True)):
-            at = places_of[there, place]
+        by_test = np.argsort(tests.astype(np.min_scalar_type(len(asked))), kind="stable")
+        ends = np.cumsum(np.bincount(tests, minlength=len(asked))).tolist()
+        begin = 0
+        for (test, there), found, end in zip(asked, columns, ends, strict=True):
+            at, begin = starts[by_test[begin:end]], end
             for slot, column in enumerate(found):
-                values = column.filter(pa.array(at >= 0)) if never.any() else column
-                words[at[at >= 0] + slot] = self._value_words(test.column, values)
+                values = column.filter(pa.array(~never[there])) if never.any() else column
+                words[at + slot] = self._value_words(test.column, values)
         bases = np.zeros(len(numbers), np.int64)
         bases[rows[::-1]] = starts[::-1]
         batch = Batch(numbers.astype(np.int64), shapes[which], bases.astype(np.int32), words)
