@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eventide.operators.sharing.conditions.apart import with_constants
 from eventide.operators.sharing.predicate_index import PredicateIndex
 from eventide.plan.expressions import Call, Column, Expression, Literal, rebuild
-from eventide.schema import BOOL
+from eventide.schema import BOOL, INT64
 from tests.naive.sharing import predicate_index as naive
 from tests.operators.sharing.conditions import ROW, VALUES, conditions, events, nullable
 
@@ -125,3 +125,16 @@ def as_template(
         return rebuild(part, change)
 
     return constants, change(shape)
+
+
+def test_many_that_came_one_by_one_go_one_by_one() -> None:
+    index = PredicateIndex({"x": INT64})
+    column = Column("x", INT64)
+    held: dict[int, Expression] = {}
+    for number in range(300):
+        held[number] = Call("=", (column, Literal(number % 7, INT64)), BOOL)
+        index.add(np.array([number]), [held[number]])
+    for number in range(0, 300, 2):
+        del held[number]
+        index.drop(np.array([number]))
+    check(index, held, pa.RecordBatch.from_pydict({"x": pa.array([3, None, 5], pa.int64())}))

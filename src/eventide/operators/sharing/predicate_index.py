@@ -35,6 +35,8 @@ _GROWTH = 4
 _ROOM = 1 << 16
 _KEY_BITS = 62
 """Bits of the key of an event and a number. Numbers differ by less than that."""
+_MOST_WAITING = 64
+"""Batches are joined before they are looked through, if there are more."""
 
 
 class PredicateIndex:
@@ -91,11 +93,14 @@ class PredicateIndex:
         numbers = np.unique(numbers)
         self._registering.forget(numbers.tolist())
         released = []
+        if len(self._waiting) > _MOST_WAITING:
+            self._waiting = [joined(self._waiting)]
         for place, batch in enumerate(self._waiting):
             gone = np.isin(batch.numbers, numbers)
             if gone.any():
                 released.append(batch.at(gone))
                 self._waiting[place] = batch.at(~gone)
+        self._waiting = [batch for batch in self._waiting if len(batch)]
         for segment in self._segments:
             dropped = segment.drop(numbers)
             if len(dropped):

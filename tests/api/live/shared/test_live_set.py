@@ -167,3 +167,16 @@ def test_it_is_listed_with_its_numbers(db: ev.Database) -> None:
     assert metrics["events_in"] == 2
     assert "3 queries" in repr(live)
     assert "index of trades: 3 conditions" in db.explain_all()
+
+
+def test_a_text_that_is_added_again_is_planned_anew_if_a_name_means_something_else(
+    db: ev.Database,
+) -> None:
+    live = db.subscribe_many(TEXT, ROWS)
+    text = "SELECT * FROM orders WHERE price > $least"
+    for columns in ({"price": "float64"}, {"price": "float64", "amount": "int64"}):
+        db.create_stream("orders", columns)
+        live.add(text, [{"least": 1.0}, {"least": 2.0}])
+        assert live.many.shared[-1].engine.shared.leaves[0].schema.names[2:] == [*columns]
+        live.drop([live.following - 2, live.following - 1])
+        db.drop_stream("orders")

@@ -18,6 +18,7 @@ from eventide.lang.sql.named.texts import NamedTexts
 from eventide.plan.events.written import refuse_written
 from eventide.plan.nodes import stored_streams
 from eventide.plan.tree import Plan
+from eventide.schema import Schema
 from eventide.store import Store
 
 
@@ -27,6 +28,8 @@ class PlannedSet:
 
     planned: PlannedQueries
     lone: dict[int, tuple[LiveEngine, LiveState]]
+    catalog: Mapping[str, Schema]
+    """The streams as they were when they were planned."""
 
     @property
     def streams(self) -> frozenset[str]:
@@ -36,6 +39,7 @@ class PlannedSet:
 
     def begin(self, many: ManyQueries, following: Mapping[str, int]) -> None:
         """Let them begin now, with the events of these numbers or higher."""
+        many.catalog = self.catalog
         for portion in self.planned.portions:
             many.add(portion, following)
         for number, (engine, state) in self.lone.items():
@@ -54,23 +58,28 @@ class SetPlanner:
         self.max_lag_us = max_lag_us
         self.planner = ManyPlanner(self.plan_text)
         self.catalog = named.catalog()
+        self.inlined = named.inlined()
 
     def plan_text(self, text: str, params: Mapping[str, object] | None) -> Plan:
         """Plan one text."""
-        plan = plan_sql(
-            text, self.catalog, params, indexed=self.catalog, named=self.named.inlined()
-        )
-        with NamedTexts.of(text, self.named.inlined()).pointing():
+        plan = plan_sql(text, self.catalog, params, indexed=self.catalog, named=self.inlined)
+        with NamedTexts.of(text, self.inlined).pointing():
             refuse_written(plan)
         return plan
 
     def plan(self, wanted: AskedQueries, first: int) -> PlannedSet:
         """Plan queries, which are numbered from `first` on."""
-        self.catalog = self.named.catalog()
+        self.look_up_names()
         planned = planned_queries(self.planner, wanted, first)
-        return PlannedSet(
-            planned, {number: self.lone(plan) for number, plan in planned.lone.items()}
-        )
+        lone = {number: self.lone(plan) for number, plan in planned.lone.items()}
+        return PlannedSet(planned, lone, self.catalog)
+
+    def look_up_names(self) -> None:
+        """Forget what has been planned if names mean something else by now."""
+        catalog, inlined = self.named.catalog(), self.named.inlined()
+        if (catalog, inlined) != (self.catalog, self.inlined):
+            self.catalog, self.inlined = catalog, inlined
+            self.planner = ManyPlanner(self.plan_text)
 
     def lone(self, plan: Plan) -> tuple[LiveEngine, LiveState]:
         """Return the engine of a query that runs by itself, and the state it begins with."""

@@ -17,9 +17,12 @@ from eventide.plan.sharing.rules import ALL_RULES, SharingRules
 from eventide.plan.sharing.template import TemplateQuery, member_of
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import Window
+from eventide.schema import DataType
 
 PlanText = Callable[[str, Mapping[str, object] | None], Plan]
 """Plans a text with the values of its parameters."""
+RowKind = tuple[str, bool, tuple[DataType, ...]]
+"""A text, whether there are many rows, and the types of its parameters where they stand."""
 COMMON = 8
 """From so many queries that wait for the same events on, these are part of the template."""
 
@@ -40,6 +43,8 @@ class ManyPlanner:
         self.rules = rules
         self.shapes = TextShapes(lambda text: plan(text, None), rules)
         self.common = TextShapes(lambda text: plan(text, None), rules, common=True)
+        self.rows: dict[RowKind, list[TextShape]] = {}
+        """The shapes of texts with rows of parameters."""
 
     def texts(self, texts: Sequence[str], first: int) -> PlannedQueries:
         """Plan texts; their queries are numbered from `first` on."""
@@ -89,19 +94,12 @@ class ManyPlanner:
         left = left[complete]
         while len(left):
             row = row_of(table, int(left[0]))
-            plan = self.plan(text, row)
             places = occurrences(text, row)
-            member = member_of(plan, rules=self.rules)
-            if member is None:
+            shape = self.shape_of_row(text, row, places, many=len(left) >= COMMON)
+            if shape is None:
                 self.single(text, row, first + int(left[0]), found, members)
                 left = left[1:]
                 continue
-            shape = shape_of(text, places, member)
-            many = len(left) >= COMMON and self.rules.share_followers
-            if many and waits_for_the_same(shape, places):
-                other = member_of(plan, common=True, rules=self.rules)
-                assert other is not None
-                shape = shape_of(text, places, other)
             same = left[alike(table, left, shape, places, row)]
             portion = portion_of_rows(shape, table.take(pa.array(same)), places, first + same)
             if portion is None:
@@ -112,6 +110,32 @@ class ManyPlanner:
             left = left[~np.isin(left, same)]
         found.portions += numbered(members)
         return found
+
+    def shape_of_row(
+        self,
+        text: str,
+        row: Mapping[str, object],
+        places: Sequence[TextConstant],
+        *,
+        many: bool,
+    ) -> TextShape | None:
+        """Return the shape of a text with a row of parameters; None if it runs alone."""
+        kind = (text, many, tuple(each.literal.type for each in places))
+        known = self.rows.setdefault(kind, [])
+        for shape in known:
+            if shape.fits(places):
+                return shape
+        plan = self.plan(text, row)
+        member = member_of(plan, rules=self.rules)
+        if member is None:
+            return None
+        shape = shape_of(text, places, member)
+        if many and self.rules.share_followers and waits_for_the_same(shape, places):
+            other = member_of(plan, common=True, rules=self.rules)
+            assert other is not None
+            shape = shape_of(text, places, other)
+        known.append(shape)
+        return shape
 
     def single(
         self,
