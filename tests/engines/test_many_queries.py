@@ -6,14 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import eventide as ev
 from tests.engines.live.sharing.texts import ALIKE, CATALOG, KINDS, SECOND, STANDING, Draw, events
 from tests.exploring import EXPLORING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
 LATENESS = 3 * SECOND
@@ -105,6 +110,24 @@ CASES: dict[str, tuple[Way, tuple[Draw, ...]]] = {
     "live": (live, WITHOUT_END),
     "live, all kinds": (live, tuple(each for each in KINDS if each not in STANDING)),
 }
+
+
+def spark_batch(
+    texts: dict[str, str], came: Arrivals, db: ev.Database, session: SparkSession
+) -> dict[str, Bag]:
+    """One stream is a DataFrame, the other one is stored."""
+    path = db.path / "cars.parquet"
+    pq.write_table(pa.Table.from_batches([rows for name, rows in came if name == "cars"]), path)
+    cars = session.read.parquet(str(path)).repartition(3)
+    return by_query([ev.spark(session, db.path).sql_many(texts, cars=cars).toArrow()])
+
+
+@pytest.mark.spark
+def test_each_query_has_the_same_rows_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    random = Random(0)
+    came, texts = arrivals(random), drawn(random, ALIKE, 3)
+    with stored(tmp_path, came) as db:
+        assert spark_batch(texts, came, db, spark) == alone(texts, db)
 
 
 @pytest.mark.parametrize("seed", range(50 if EXPLORING else 2))

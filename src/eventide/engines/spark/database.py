@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from eventide.engines.spark.aggregate import IndexAnswers
 from eventide.engines.spark.answer import Given, SparkAnswer
 from eventide.engines.spark.maintenance import TaskJobs
 from eventide.engines.spark.session import cores
+from eventide.engines.spark.sharing.calls import ManyCalls
 from eventide.engines.spark.source.batch import EventideSource
 from eventide.engines.spark.source.stream import CLOCK, ROWS_PER_BATCH
 from eventide.engines.spark.stream import BUCKETS, Going, over_streams
@@ -45,7 +46,7 @@ from eventide.schema import SEQ, TS, Schema
 from eventide.store import Store, StoredStream
 
 
-class SparkDatabase:
+class SparkDatabase(ManyCalls):
     """The queries of Eventide on a Spark session. `eventide.spark` makes it.
 
     Streams are those of the database, and the DataFrames that are given by name; named queries are
@@ -195,7 +196,10 @@ class SparkDatabase:
 
     def given(self, plan: Plan, frames: Mapping[str, DataFrame]) -> Given:
         """Return what the streams of a query are, every stored one as it is at this moment."""
-        names = dict.fromkeys(scan.stream for scan in scans_of(plan))
+        return self.given_streams(dict.fromkeys(scan.stream for scan in scans_of(plan)), frames)
+
+    def given_streams(self, names: Iterable[str], frames: Mapping[str, DataFrame]) -> Given:
+        """Return what some streams are, every stored one as it is at this moment."""
         stored = {name: self.stored(name).snapshot() for name in names if name not in frames}
         zoneless: dict[str, Collection[str]] = {
             name: source.manifest.options.zoneless for name, source in stored.items()

@@ -132,6 +132,10 @@ class Spread:
         keys = partials.columns[: len(windows.node.keys)]
         return blocks(partials, keys, self.buckets)
 
+    def packed(self, rows: pa.RecordBatch, leaf: int) -> Iterator[pa.RecordBatch]:
+        """Yield the events of one leaf as blocks, with their buckets."""
+        yield self.blocks_of(rows, leaf)
+
     def blocks_of(self, rows: pa.RecordBatch, leaf: int) -> pa.RecordBatch:
         """Return the events of one leaf as blocks by bucket."""
         return blocks(rows, [evaluate(key, rows) for key in self.keys[leaf]], self.buckets)
@@ -244,3 +248,12 @@ def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
         kind = DataType.from_arrow(field.type)
         columns.append(column if kind is None else column.cast(kind.arrow))
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+
+
+def to_every_bucket(rows: pa.RecordBatch, buckets: Iterable[int]) -> Batches:
+    """Yield one block of bytes for each of some buckets; several may not fit into a column."""
+    if rows.num_rows:
+        block = pa.array([to_bytes(rows)], pa.binary())
+        for bucket in buckets:
+            columns = [pa.array([bucket], pa.int32()), block]
+            yield pa.RecordBatch.from_arrays(columns, names=["bucket", "payload"])

@@ -57,9 +57,14 @@ class Template:
         return scans_of(self.plan)
 
     @cached_property
+    def whole(self) -> Plan:
+        """The plan over streams alone: with the shared windows where it reads their rows."""
+        return self.plan if self.windows is None else with_windows(self.plan, self.windows)
+
+    @cached_property
     def numbered(self) -> tuple[Scan, ...]:
         """The scans whose events are numbered, each with the queries' own conditions."""
-        return tuple(leaf for leaf in self.leaves if reads_numbers(leaf))
+        return tuple(leaf for leaf in self.leaves if reads_numbers(leaf) and leaf.stream != WINDOWS)
 
     @cached_property
     def common(self) -> tuple[Plan, ...]:
@@ -69,8 +74,7 @@ class Template:
     @cached_property
     def streams(self) -> frozenset[str]:
         """The streams that it reads."""
-        below = () if self.windows is None else scans_of(self.windows)
-        return frozenset(leaf.stream for leaf in (*self.leaves, *below)) - {WINDOWS}
+        return frozenset(leaf.stream for leaf in scans_of(self.whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +244,13 @@ def _sunk(plan: Plan) -> Plan:
         if not can_fail(condition):
             return replace(project, source=_sunk(Filter(project.source, condition)))
     return plan
+
+
+def with_windows(plan: Plan, windows: ManyWindows) -> Plan:
+    """Scan of `$windows` -> the windows."""
+    if isinstance(plan, Scan):
+        return windows if plan.stream == WINDOWS else plan
+    return plan.with_children(lambda child: with_windows(child, windows))
 
 
 def reads_numbers(scan: Scan) -> bool:

@@ -21,6 +21,7 @@ from eventide.errors import UnsupportedError
 from eventide.ingest.merging import EventCursor, TimeMerge
 from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.plan.expressions import columns_of
+from eventide.plan.nodes import scans_of
 from eventide.plan.sharing.portion import Portion
 from eventide.plan.sharing.template import Template
 from eventide.schema import Schema
@@ -63,28 +64,29 @@ def run_many(
         else sources[name].scan(schema.arrow.names, periods[name])
         for name, schema in read.items()
     }
-    return run_in_order(portions, read, batches)
+    found = ManyFound()
+    for step in steps_in_order(portions, read, batches):
+        found.rows.extend(step.rows)
+        found.failed.update(step.failed)
+    return found
 
 
-def run_in_order(
+def steps_in_order(
     portions: Sequence[Portion],
     catalog: Mapping[str, Schema],
     batches: Mapping[str, Iterable[pa.RecordBatch]],
-) -> ManyFound:
-    """Return the rows of queries over events that come in order of time."""
+) -> Iterator[ManyStep]:
+    """Yield what queries give for events that come in order of time, until these end."""
     many = ManyQueries(catalog)
     for portion in portions:
         many.add(portion)
-    step = StepSize()
+    size = StepSize()
     cursors = [
-        EventCursor(step.cut(iter(batches[name])), schema.arrow) for name, schema in catalog.items()
+        EventCursor(size.cut(iter(batches[name])), schema.arrow) for name, schema in catalog.items()
     ]
-    found = ManyFound()
-    for taken in steps_of(many, cursors):
-        found.rows.extend(taken.rows)
-        found.failed.update(taken.failed)
-        step.fit(pairs_of(many))
-    return found
+    for step in steps_of(many, cursors):
+        yield step
+        size.fit(pairs_of(many))
 
 
 def steps_of(many: ManyQueries, cursors: Sequence[EventCursor]) -> Iterator[ManyStep]:
@@ -133,7 +135,7 @@ def narrowed(portions: Iterable[Portion], catalog: Mapping[str, Schema]) -> dict
     """Return the schemas of the streams that queries read, with no more columns than they need."""
     wanted: dict[str, set[str]] = {}
     for portion in portions:
-        for leaf in portion.template.leaves:
+        for leaf in scans_of(portion.template.whole):
             wanted.setdefault(leaf.stream, set()).update(leaf.row)
         for leaf, given in zip(portion.template.numbered, portion.conditions, strict=True):
             conditions = given if isinstance(given, tuple) else (given,)
@@ -149,7 +151,7 @@ def periods_of(portions: Iterable[Portion]) -> dict[str, TimeRange]:
     """Return when the events are that some query reads, by stream."""
     found: dict[str, TimeRange] = {}
     for portion in portions:
-        for leaf in portion.template.leaves:
+        for leaf in scans_of(portion.template.whole):
             period = leaf.time_range
             known = found.get(leaf.stream, period)
             found[leaf.stream] = TimeRange(
