@@ -13,7 +13,6 @@ import pyarrow as pa
 from eventide.api.live.numbered import read_numbered
 from eventide.api.live.query import LiveQuery
 from eventide.api.live.running import EmittedRows, RunningStream
-from eventide.api.live.shared.shared_live import SharedLive
 from eventide.api.result import Result
 from eventide.api.stream import with_seq_from
 from eventide.errors import EventideError
@@ -250,7 +249,7 @@ class Group:
         with self.stepping:
             for query in self.queries:
                 if stream in query.streams and stream not in query.sources:
-                    query.fail(why)
+                    query.lose(stream, why)
                 for source in query.sources.values():
                     if source.failure is not None:
                         query.fail(source.failure)
@@ -312,7 +311,7 @@ class Group:
         if self.listening:
             with self.noting:
                 self.heard.update(arrived)
-        if any(query.finished for query in self.queries):
+        if any(query.finished or query.unused for query in self.queries):
             self.sweep()
         return results
 
@@ -327,8 +326,7 @@ class Group:
                     and id(query) not in needed
                     and not query.wanted
                 )
-                unread |= isinstance(query, SharedLive) and not len(query)
-                if not (query.finished or unread):
+                if not (query.finished or query.unused or unread):
                     needed.update(id(source) for source in query.sources.values())
                     kept.append(query)
             self.queries = kept[::-1]

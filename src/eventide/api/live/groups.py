@@ -115,13 +115,19 @@ class LiveGroups:
             with group.stepping:
                 seen = self.store.snapshots(set(streams))
                 ends = {name: each.view.next_seq for name, each in seen.items()}
+                for name in ends:
+                    group.end_of(name)  # those of a stream that is gone fail here
                 for name, end in ends.items():
                     group.position.setdefault(name, end)
                     group.stored.setdefault(name, stream_of(seen[name]))
                 group.catch_up_all(ends)
+                if query.finished:
+                    message = "the query is over"
+                    raise StateError(message, hint="subscribe again") from query.failure
                 with query.stepping:
                     begin(ends)
-                group.queries = list(group.queries)
+                # It has more streams now, and may have left when those that it was for had failed.
+                group.queries = [*(each for each in group.queries if each is not query), query]
 
     def add_durable(self, group: DurableGroup) -> None:
         """Add a durable query."""
@@ -248,12 +254,7 @@ class LiveGroups:
         if not apart:
             return
         with self.changing, self.together.stepping:
-            joined = {
-                id(query)
-                for query in apart
-                if not (query.held or query.finished or query.stays_apart)
-                and query.shared.join(query)
-            }
+            joined = {id(query) for query in apart if query.joins()}
             if joined:
                 left = [each for each in self.together.queries if id(each) not in joined]
                 self.together.queries = left

@@ -144,7 +144,7 @@ class LiveQueries:
     ) -> SharedQuery:
         """Start a query that runs with others of its template."""
         delivery = self.delivery
-        with delivery.changing:
+        with delivery.changing, delivery.together.stepping:
             shared = delivery.shared_live(options.lateness_us, options.max_lag_us)
             if shared is None:
                 catalog = self.named.catalog()

@@ -153,6 +153,15 @@ class LiveQuery:
             self.finished, self.failure = True, why
         log.error("a live query has failed: %s: %s", self.described(), why)
 
+    def lose(self, stream: str, why: Exception) -> None:  # noqa: ARG002 - it is one of its streams
+        """End the query: one of its streams cannot be read any more."""
+        self.fail(why)
+
+    @property
+    def unused(self) -> bool:
+        """Whether it runs for nobody."""
+        return False
+
     def finish(self) -> Result:
         """Complete all that is open, as if the streams had ended.
 

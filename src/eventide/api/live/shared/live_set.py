@@ -184,15 +184,22 @@ class LiveSet(Subscription):
             try:
                 found: ManyStep = step()
                 self.finished = last
+                self.counters.steps += 1
+                self.counters.step_seconds += perf_counter() - started
+                self.watermark_us = self.many.clock_us
+                self.note(found)
+                return self.queued(found)
             except BaseException as error:
                 self.finished, self.failure = True, error
                 self.over_if_finished()
                 raise
-            self.counters.steps += 1
-            self.counters.step_seconds += perf_counter() - started
-            self.watermark_us = self.many.clock_us
-            self.note(found)
-            return self.queued(found)
+
+    def lose(self, stream: str, why: Exception) -> None:
+        """Let the queries of a stream that cannot be read any more go; the others go on."""
+        with self.stepping:
+            numbers = self.many.readers(stream)
+            self.many.drop(numbers)
+            self.note(ManyStep(failed=dict.fromkeys(numbers.tolist(), why)))
 
     def note(self, found: ManyStep) -> None:
         """Count late events, and note which queries have failed."""

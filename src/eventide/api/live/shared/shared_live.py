@@ -46,6 +46,11 @@ class SharedLive(LiveQuery):
         return len(self.members)
 
     @property
+    def unused(self) -> bool:
+        """Whether all that ran as one have left."""
+        return self.following > 0 and not self.members
+
+    @property
     def held(self) -> bool:
         """Whether some of the queries take no events now."""
         return bool(self.held_members)
@@ -110,8 +115,7 @@ class SharedLive(LiveQuery):
             try:
                 found: ManyStep = step()
             except Exception as why:
-                self.lose_all(why)
-                return Result(pa.table({}))
+                found = ManyStep(failed=dict.fromkeys(self.members, why))
             self.watermark_us = self.many.clock_us
             for late, _ in found.late[:1]:
                 for stream, rows in late.items():
@@ -119,11 +123,12 @@ class SharedLive(LiveQuery):
             for each in found.rows:
                 self.emit(each)
             failed = [
-                (self.members.pop(number, None), error) for number, error in found.failed.items()
+                (self.members[number], error)
+                for number, error in found.failed.items()
+                if number in self.members
             ]
         for query, error in failed:
-            if query is not None:
-                query.fail(error)
+            query.fail(error)
         return Result(pa.table({}))
 
     def emit(self, rows: ManyRows) -> None:
@@ -141,10 +146,11 @@ class SharedLive(LiveQuery):
             if query.held:
                 self.held_members[query.number] = query
 
-    def lose_all(self, error: Exception) -> None:
-        """End all queries: what they share cannot go on."""
+    def lose(self, stream: str, why: Exception) -> None:
+        """End the queries of a stream that cannot be read any more; the others go on."""
         for query in list(self.members.values()):
-            query.fail(error)
+            if stream in query.streams:
+                query.fail(why)
 
     def fail(self, why: BaseException) -> None:
         """End all queries: what they share cannot go on."""

@@ -13,6 +13,7 @@ from eventide.api.stream import Time
 from eventide.arrays import no_rows
 from eventide.engines.live.engine import LiveEngine, LiveState, Reported
 from eventide.engines.live.sharing.tree import TemplateRows
+from eventide.errors import StateLimitError
 from eventide.operators.operator import Size
 from eventide.plan.sharing.template import Template
 from eventide.schema import row_schema
@@ -60,7 +61,15 @@ class SharedQuery(Subscription):
     def take_rows(self, rows: pa.RecordBatch) -> None:
         """Take rows that the others' step gave for it."""
         self.counters.steps += 1
-        self.hand_on(pa.Table.from_batches([rows]))
+        try:
+            self.hand_on(pa.Table.from_batches([rows]))
+        except StateLimitError as full:
+            self.fail(full)
+
+    def fail(self, why: BaseException) -> None:
+        """End the query: it cannot go on, but the others can."""
+        super().fail(why)
+        self.shared.drop(self)
 
     def stepped(self, step: Step) -> Result:
         """Take a step by itself."""
@@ -75,6 +84,13 @@ class SharedQuery(Subscription):
 
         return super().stepped(own)
 
+    def joins(self) -> bool:
+        """Share again, if it keeps up and is as far as the others; whether it does."""
+        with self.stepping:
+            if self.held or self.finished or self.stays_apart:
+                return False
+            return self.shared.join(self)
+
     def part(self) -> None:
         """Go on by itself, in the group of those that keep up."""
         if self.shares:
@@ -82,8 +98,9 @@ class SharedQuery(Subscription):
 
     def pause(self) -> None:
         """Take no events until `resume`; they wait in the store."""
-        self.part()
+        # First it is held: else it might join the others again at once.
         super().pause()
+        self.part()
 
     def advance(self, to: Time, stream: str | None = None) -> Result:
         """Declare that no event before a time will come, of one stream or of all."""

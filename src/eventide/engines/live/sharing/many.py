@@ -124,6 +124,12 @@ class ManyQueries:
             shared.drop(numbers)
         self.shared = [each for each in self.shared if len(each)]
 
+    def readers(self, stream: str) -> Int64s:
+        """Return the numbers of the queries that read a stream."""
+        shared = [each.numbers for each in self.shared if stream in each.streams]
+        lone = [number for number, each in self.lone.items() if stream in each.engine.streams]
+        return np.concatenate([*shared, np.array(lone, np.int64)])
+
     @property
     def engines(self) -> Iterator[LiveEngine]:
         """The engines of all queries."""
