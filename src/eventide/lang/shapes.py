@@ -41,6 +41,10 @@ _SAFE = re.compile(r"--|/\*|\"|`|\\|''")
 """A text with comments, quoted names or escapes is not cut up: a string in it may be none."""
 
 
+MOST_SHAPES = 10_000
+"""So many shapes are remembered."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextConstant:
     """A number or a string in a text: where it is, its kind, and its value."""
@@ -229,6 +233,8 @@ class TextShapes:
         self.rules = rules
         self.common = common
         self.known: dict[str, list[TextShape]] = {}
+        self.count = 0
+        """How many shapes are known."""
 
     def find(self, text: str) -> Shaped | TemplateQuery | Plan:
         """Return a text's shape and constants, its template, or the plan that runs alone."""
@@ -236,8 +242,8 @@ class TextShapes:
         if constants is None:
             plan = self.plan(text)
             return member_of(plan, common=self.common, rules=self.rules) or plan
-        known = self.known.setdefault(outline(text, constants), [])
-        for shape in known:
+        kind = outline(text, constants)
+        for shape in self.known.get(kind, ()):
             values = shape.values(constants) if shape.fits(constants) else None
             if values is not None:
                 return Shaped(shape, values)
@@ -246,5 +252,13 @@ class TextShapes:
         if member is None:
             return plan
         shape = shape_of(text, constants, member)
-        known.append(shape)
+        self.know(kind, shape)
         return Shaped(shape, [each.value for each in shape.member.constants])
+
+    def know(self, kind: str, shape: TextShape) -> None:
+        """Note the shape of texts with an outline; if there are too many, the others go."""
+        if self.count >= MOST_SHAPES:
+            self.known.clear()
+            self.count = 0
+        self.known.setdefault(kind, []).append(shape)
+        self.count += 1

@@ -156,11 +156,15 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def with_query(
-    keys: Sequence[int] | Sequence[str], numbers: Int64s, rows: pa.Table | pa.RecordBatch
+    keys: Mapping[int, str] | Sequence[int] | Sequence[str],
+    numbers: Int64s,
+    rows: pa.Table | pa.RecordBatch,
 ) -> pa.Table:
     """Return rows with a first column that says which query each is of."""
     key = to_arrow(numbers)
     if not isinstance(keys, range):
-        key = pa.array(keys, pa.string()).take(key)
+        which, places = np.unique(numbers, return_inverse=True)
+        called = pa.array([keys[number] for number in which.tolist()], pa.string())
+        key = called.take(pa.array(places))
     schema = pa.schema([pa.field(QUERY_COLUMN, key.type), *rows.schema])
     return pa.Table.from_arrays([key, *rows.columns], schema=schema)

@@ -180,3 +180,14 @@ def test_a_text_that_is_added_again_is_planned_anew_if_a_name_means_something_el
         assert live.many.shared[-1].engine.shared.leaves[0].schema.names[2:] == [*columns]
         live.drop([live.following - 2, live.following - 1])
         db.drop_stream("orders")
+
+
+def test_a_name_is_free_again_once_its_query_has_left(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many({"a": "SELECT price FROM trades WHERE price > 5"}, None, got.append)
+    live.drop("a")
+    live.add({"a": "SELECT price FROM trades WHERE price > 7"})
+    append(db, 0, 6, 8)
+    live.finish()
+    assert pairs(got) == [("a", 8)]
+    assert live.names == {1: "a"}

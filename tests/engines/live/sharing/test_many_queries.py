@@ -289,3 +289,25 @@ def test_queries_with_other_conditions_have_the_same_template() -> None:
     compared.check()
     (shared,) = compared.many.shared
     assert len(shared.engine.shared.templates) == 1
+
+
+@pytest.mark.parametrize("kinds", [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES], ids=[*"swpq"])
+def test_what_has_left_takes_no_room(
+    kinds: Sequence[Draw], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventide.engines.live.sharing.engine.MANY_GONE", 4)
+    random, compared, now_us = Random(5), Compared(0), 0
+    compared.add([random.choice(kinds)(random) for _ in range(5)])
+    for step in range(30):
+        compared.add([random.choice(kinds)(random) for _ in range(3)])
+        rows, now_us = events(random, "cars", 8, now_us, 8 * step, 0)
+        compared.take("cars", rows)
+        for number in list(compared.alone)[5:]:
+            compared.drop(number)
+        for shared in compared.many.shared:
+            runs = [run for state in shared.states for run in state.operators.runs]  # type: ignore[attr-defined]
+            assert sum(run.rows for run in runs) < 5 + 3 + 2 * 8
+            assert sum(len(run.known.portions) for run in runs) < 5 + 3 + 2 * 8
+            assert len(shared.engine.shared.templates) < 5 + 3 + 2 * 8
+    compared.finish()
+    compared.check()

@@ -56,10 +56,9 @@ class LiveSet(Subscription):
         self.planner = planner
         self.following = 0
         """The number of the next query."""
-        self.names: list[str] | None = None
+        self.names: dict[int, str] | None = None
+        """The names of the queries, by number, if they have names."""
         self.numbers: dict[str, int] = {}
-        self.texts: list[tuple[int, AskedQueries]] = []
-        """What was asked for, by the number of the first query."""
         self.failures: dict[int | str, Exception] = {}
         """Queries that could not go on, and why; the others have gone on."""
 
@@ -89,10 +88,10 @@ class LiveSet(Subscription):
         planned = self.planner.plan(wanted, first)
         self.delivery.begin_more(self, planned.streams, partial(planned.begin, self.many))
         self.following = first + len(wanted)
-        self.texts.append((first, wanted))
         if wanted.names is not None:
-            self.names = [*(self.names or ()), *wanted.names]
-            self.numbers |= {name: first + place for place, name in enumerate(wanted.names)}
+            own = dict(enumerate(wanted.names, first))
+            self.names = {**(self.names or {}), **own}
+            self.numbers |= {name: number for number, name in own.items()}
         return range(first, self.following)
 
     def drop(self, queries: int | str | Sequence[int | str]) -> None:
@@ -104,7 +103,12 @@ class LiveSet(Subscription):
             with group.stepping, self.stepping:
                 self.many.drop(numbers)
         for number in numbers.tolist():
-            self.numbers.pop(str(self.key_of(number)), None)
+            self.forget_name(number)
+
+    def forget_name(self, number: int) -> None:
+        """Let a query that has left have no name: another one may take it."""
+        if self.names is not None and number in self.names:
+            self.numbers.pop(self.names.pop(number), None)
 
     def number_of(self, query: int | str) -> int:
         """Return the number of a query."""

@@ -105,6 +105,8 @@ class SharedQueries:
         """Whether the last cohort has not taken a step: more queries may join it."""
         self.gone = 0
         """How many queries have left whose operators still remember something."""
+        self.left = 0
+        """How many queries have left that are still in tables and lists."""
 
     @property
     def streams(self) -> frozenset[str]:
@@ -121,7 +123,6 @@ class SharedQueries:
 
     def add(self, portion: Portion, following: Mapping[str, int] = NOTHING_REACHED) -> None:
         """Let queries begin now, with the events that have these numbers, by stream, or higher."""
-        self.engine.shared.know(portion)
         for state in self.states[: 1 if len(self.states) > self.fresh else 0]:
             self.engine.shared.announce(shared_of(state), portion, following)
         if not self.fresh:
@@ -131,17 +132,30 @@ class SharedQueries:
 
     def drop(self, numbers: Int64s) -> None:
         """Let queries go."""
+        before = len(self)
         for state in self.states:
             self.engine.shared.drop(shared_of(state), numbers)
-        self.gone += len(numbers)
+        gone = before - len(self)
+        self.gone += gone
+        self.left += gone
         if self.gone > max(MANY_GONE, len(self) // 2):
             self.forget_gone()
+        if self.left > max(MANY_GONE, len(self) // 2):
+            self.compact()
 
     def forget_gone(self) -> None:
         """Free what queries that have left remember."""
         self.gone = 0
         for state in self.states:
             self.engine.shared.forget_gone(shared_of(state))
+
+    def compact(self) -> None:
+        """Free the room of queries that have left: in indexes, tables of constants, and lists."""
+        self.left = 0
+        for place, state in enumerate(self.states):
+            whole = self.engine.shared.compacted(shared_of(state))
+            self.states[place] = replace(state, operators=cast("tuple[Any, ...]", whole))
+        self.engine.shared.keep_templates(map(shared_of, self.states))
 
     def apart(self, number: int) -> LiveState:
         """Return the state of one query, which leaves the others."""
@@ -225,7 +239,9 @@ class SharedQueries:
 
     def load(self, dumped: list[bytes]) -> None:
         """Go on from written states, with the queries that are known."""
+        self.engine.shared.know(map(shared_of, self.states))
         self.states = [self.engine.load(each) for each in dumped]
+        self.engine.shared.know(())
         self.fresh = False
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.arrays import no_rows, to_arrow
 from eventide.engines.build import build_live_tree
+from eventide.engines.live.sharing.known import KnownPortions
 from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.operator import Size
@@ -96,7 +96,8 @@ class TemplateRun:
 
     tree: TemplateTree
     states: States
-    numbers: list[Int64s] = field(default_factory=list)
+    known: KnownPortions = field(default_factory=KnownPortions)
+    """The queries that have come, and their conditions."""
     constants: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     """How many queries have come, also those that have left since."""
@@ -122,7 +123,7 @@ class TemplateRun:
 
     def add(self, portion: Portion) -> None:
         """Add the constants of queries."""
-        self.numbers.append(portion.numbers)
+        self.known.add(portion)
         self.constants.append(portion.constants.select(self.tree.constants))
         self.rows += len(portion.numbers)
 
@@ -174,9 +175,4 @@ class TemplateRun:
     @property
     def nbytes(self) -> int:
         """How many bytes its constants and numbers take."""
-        return sum(int(each.nbytes) for each in (*self.constants, *self.numbers))
-
-
-def sorted_numbers(parts: list[Int64s]) -> Int64s:
-    """Return the numbers of several portions, ascending."""
-    return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+        return sum(int(each.nbytes) for each in (*self.constants, *self.known.portions))

@@ -8,7 +8,7 @@ To the live engine it is a tree like any other, whose results are those of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.live.feeds import within
+from eventide.engines.live.sharing.known import KnownPortions
 from eventide.engines.live.sharing.numbers import GONE, LEAF_BITS, QueryNumbers, entries
 from eventide.engines.live.sharing.run import TemplateRun, TemplateTree
 from eventide.engines.live.sharing.windows import FROM_THE_START
@@ -76,8 +77,8 @@ class SharedTree(Stateful[SharedStates]):
     leaves: tuple[TreeLeaf, ...]
     templates: dict[str, TemplateTree] = field(default_factory=dict, compare=False)
     """The templates that have been met, by digest."""
-    known: dict[str, list[Portion]] = field(default_factory=dict, compare=False)
-    """The queries that have been met, by the digest of their template: a state names its own."""
+    known: dict[str, KnownPortions] = field(default_factory=dict, compare=False)
+    """The queries that a state which is read may be of, by the digest of their template."""
     reporter: None = field(default=None, init=False)
     ends: bool = field(default=True, init=False)
 
@@ -136,9 +137,19 @@ class SharedTree(Stateful[SharedStates]):
         if windows is not None and windows.stream in following:
             windows.add(portion.numbers, portion.windows, following[windows.stream])
 
-    def know(self, portion: Portion) -> None:
-        """Note queries, so that a state can name them."""
-        self.known.setdefault(portion.template.digest, []).append(portion)
+    def know(self, states: Iterable[SharedStates]) -> None:
+        """Note the queries of some states, and no others: a state that is read names its own."""
+        self.known.clear()
+        for run in (run for each in states for run in each.runs):
+            known = self.known.setdefault(run.tree.template.digest, KnownPortions())
+            for portion in run.known.portions:
+                known.add(portion)
+
+    def keep_templates(self, states: Iterable[SharedStates]) -> None:
+        """Forget templates of which some states have no query."""
+        here = {digest for each in states for digest in each.places}
+        for digest in self.templates.keys() - here:
+            del self.templates[digest]
 
     def run_of(self, states: SharedStates, template: Template) -> TemplateRun:
         """Return the run of a template in a state, which may be new."""
@@ -172,12 +183,7 @@ class SharedTree(Stateful[SharedStates]):
     def portions(self, states: SharedStates, numbers: Int64s) -> Iterator[Portion]:
         """Yield those of some queries of a state, as they once came."""
         for run in states.runs:
-            for portion in self.known[run.tree.template.digest]:
-                own = np.isin(portion.numbers, numbers)
-                if own.all():
-                    yield portion
-                elif own.any():
-                    yield portion.only(own)
+            yield from run.known.among(numbers)
 
     def apart(self, states: SharedStates, numbers: Int64s) -> SharedStates:
         """Return the state of some queries alone; they stay in the old one until dropped."""
@@ -199,10 +205,26 @@ class SharedTree(Stateful[SharedStates]):
                 run.states = run.tree.tree.of_keys(run.states, among(here))
                 run.has_gone = False
 
+    def compacted(self, states: SharedStates) -> SharedStates:
+        """Return the same queries in a state in which those that have left take no room."""
+        here = states.numbers.all
+        fresh = self.initial_state()
+        fresh.took_more, fresh.failed = states.took_more, states.failed
+        self.forget_gone(states)
+        for old in states.runs:
+            own = list(old.known.among(here))
+            if own:
+                run = self.run_of(fresh, old.tree.template)
+                run.windows, run.states, run.done = old.windows, old.states, old.done
+            for portion in own:
+                self.add(fresh, portion)
+        return fresh
+
     def can_unite(self, states: SharedStates, other: SharedStates) -> bool:
         """Whether nothing but what is each query's own is in templates that both have."""
         both = states.places.keys() & other.places.keys()
-        if not all(self.templates[digest].is_idle_when_empty for digest in both):
+        trees = (states.runs[states.places[digest]].tree for digest in both)
+        if not all(tree.is_idle_when_empty for tree in trees):
             return False
         return all(self.counts_for(states, other, digest) for digest in both)
 
@@ -223,7 +245,7 @@ class SharedTree(Stateful[SharedStates]):
         for theirs in other.runs:
             if theirs.tree.template.digest not in states.places:
                 self.run_of(states, theirs.tree.template).windows = theirs.windows
-        for portion in self.portions(other, other.numbers.all):
+        for portion in list(self.portions(other, other.numbers.all)):
             self.add(states, portion)
         for theirs in other.runs:
             run = self.run_of(states, theirs.tree.template)
@@ -387,11 +409,10 @@ class SharedTree(Stateful[SharedStates]):
             if run.windows is not None:
                 run.windows.read(windows)
             found = 0
-            for portion in self.known.get(digest.decode(), ()):
-                own = portion.only(np.isin(portion.numbers, wanted))
-                found += len(own.numbers)
-                if len(own.numbers):
-                    self.add(states, own)
+            known = self.known.get(digest.decode(), KnownPortions())
+            for portion in list(known.among(wanted)):
+                found += len(portion.numbers)
+                self.add(states, portion)
             if found != len(wanted):
                 message = f"the state is of {len(wanted)} queries of a template, {found} are known"
                 raise StateError(message, hint="subscribe to the same queries first")
