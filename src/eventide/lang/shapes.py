@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 
 from eventide.errors import Span
 from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import Expression, Literal, Scalar, columns_of, walk
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.sharing.share_parts import DividedPlan, cuts_of
 from eventide.plan.sharing.template import Template, TemplateQuery, member_of
 from eventide.plan.tree import Plan
 from eventide.schema import (
@@ -119,9 +121,12 @@ class Blank:
     negative: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextShape:
     """What texts that differ only in blanks have in common."""
+
+    plan: Plan
+    """The plan of the first text."""
 
     member: TemplateQuery
     """That of the first text; conditions have `$1` instead of constants, too."""
@@ -129,6 +134,18 @@ class TextShape:
     """For each constant its blank, or its value if it is the same in all texts."""
     fixed: tuple[tuple[int, object], ...]
     """The constants of the text that are no blanks."""
+    common: bool
+    """Whether what may follow is part of the template."""
+    rules: SharingRules
+
+    @cached_property
+    def cuts(self) -> tuple[DividedPlan, ...]:
+        """The ways to divide the plan into a part that others may have, and what is above it."""
+        varying = frozenset(
+            place for place, each in enumerate(self.sources) if isinstance(each, Blank)
+        )
+        cuts = cuts_of(self.plan, self.member, varying, common=self.common, rules=self.rules)
+        return tuple(cuts)
 
     def fits(self, constants: Sequence[TextConstant]) -> bool:
         """Whether a text with the same outline has the same shape."""
@@ -156,7 +173,15 @@ class TextShape:
         return found
 
 
-def shape_of(text: str, constants: Sequence[TextConstant], member: TemplateQuery) -> TextShape:
+def shape_of(
+    text: str,
+    constants: Sequence[TextConstant],
+    plan: Plan,
+    member: TemplateQuery,
+    *,
+    common: bool = False,
+    rules: SharingRules = ALL_RULES,
+) -> TextShape:
     """Return the shape of a text by its plan; constants of conditions are taken out as well."""
     opened = member.opened()
     taken = [_source(each, constants, text) for each in opened.constants]
@@ -173,7 +198,7 @@ def shape_of(text: str, constants: Sequence[TextConstant], member: TemplateQuery
     fixed = tuple(
         (place, each.value) for place, each in enumerate(constants) if place not in blanks
     )
-    return TextShape(opened, tuple(sources), fixed)
+    return TextShape(plan, opened, tuple(sources), fixed, common, rules)
 
 
 def _source(literal: Literal, constants: Sequence[TextConstant], text: str) -> Blank | None:
@@ -251,7 +276,7 @@ class TextShapes:
         member = member_of(plan, common=self.common, rules=self.rules)
         if member is None:
             return plan
-        shape = shape_of(text, constants, member)
+        shape = shape_of(text, constants, plan, member, common=self.common, rules=self.rules)
         self.know(kind, shape)
         return Shaped(shape, [each.value for each in shape.member.constants])
 

@@ -1,20 +1,28 @@
 """What many live queries share, as text: streams, the conditions above them, templates, queries.
 
-cars, lateness 0 s: 1,000 queries, 2,000,000 events
-├─ index of cars: 1,000 conditions, 96.1 KB
-└─ template of 1,000 queries: 5,120 rows in, 81 rows out, 0.12 s
-     Project car, top, $query
-       MatchRecognize by car, $query, (A B+) …
+cars, lateness 0 s: 1,000 queries
+├─ index of cars: 1 condition, 96 bytes
+├─ part 5e0c41 of 1,000 queries: 5,120 rows in (51.2 a second), 81 rows out (0.8 a second), …
+│    WindowAggregate by car, $query, tumbling 10 s: avg(speed)
+├─ index of part 5e0c41: 1,000 conditions, 96,120 bytes
+└─ template of 1,000 queries: …
+     MatchRecognize by car, $query, (A B+) …
+       Scan part 5e0c41 (…)
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from eventide.engines.live.sharing.engine import SharedQueries, shared_of
 from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.live.sharing.run import TemplateRun
+from eventide.engines.live.sharing.tree import SharedStates
+from eventide.kernels.compiled import Int64s
+from eventide.operators.sharing.predicate_index import PredicateIndex
 from eventide.plan.explain import explain
+from eventide.plan.sharing.part_rows import PART, PARTS_FROM
 from eventide.plan.sharing.rules import SharingRules
 from eventide.plan.times import format_duration
 
@@ -39,31 +47,61 @@ def explained(shared: SharedQueries) -> Iterator[str]:
     lateness = format_duration(engine.lateness_us)
     yield f"{streams}, lateness {lateness}: {len(shared):,} queries{cohorts}"
     for state in shared.states:
-        own = shared_of(state)
-        for stream, index in own.indexes.items():
-            if len(index):
-                yield f"├─ index of {stream}: {len(index):,} conditions, {index.nbytes:,} bytes"
-        here = own.numbers.all
-        places, _ = own.numbers.of(here)
-        for place, run in enumerate(own.runs):
-            count = int((places == place).sum())
-            if count:
-                yield from run_lines(run, count)
+        yield from state_lines(shared_of(state))
 
 
-def run_lines(run: TemplateRun, count: int) -> Iterator[str]:
-    """Yield the lines of a template."""
+def state_lines(state: SharedStates) -> Iterator[str]:
+    """Yield the lines of queries that are equally far, what they read first."""
+    here = state.numbers.with_parts
+    places, _ = state.numbers.of(here)
+    indexes = dict(state.indexes)
+    for stream in [name for name in indexes if not name.startswith(PART)]:
+        yield from index_lines(stream, indexes.pop(stream))
+    for place, run in enumerate(state.runs):
+        own = here[places == place]
+        if len(own):
+            yield from run_lines(run, own, state)
+        if run.tree.rows_name in indexes:
+            yield from index_lines(run.tree.rows_name, indexes.pop(run.tree.rows_name))
+
+
+def index_lines(stream: str, index: PredicateIndex) -> Iterator[str]:
+    """Yield the line of an index, if it has conditions."""
+    if len(index):
+        yield (f"├─ index of {shown(stream)}: {len(index):,} conditions, {index.nbytes:,} bytes")
+
+
+def run_lines(run: TemplateRun, numbers: Int64s, state: SharedStates) -> Iterator[str]:
+    """Yield the lines of a template, with what it has done and keeps."""
     done = run.done
     size = sum(size.bytes for _, size in run.sizes) + run.nbytes
     yield (
-        f"└─ template of {count:,} queries: {done.rows_in:,} rows in, {done.rows_out:,} rows out, "
+        f"└─ {' and '.join(roles(run, numbers, state))}: "
+        f"{done.rows_in:,} rows in ({done.rate(done.rows_in):,.1f} a second), "
+        f"{done.rows_out:,} rows out ({done.rate(done.rows_out):,.1f} a second), "
         f"{done.seconds:.3f} s in {done.steps:,} steps, {size:,} bytes"
     )
     rules = ", ".join(rules_of(run))
     yield f"     rules: {rules or 'none: the queries are equal'}"
-    yield from indented(explain(run.tree.template.plan).splitlines(), 5)
+    yield from indented([shown(line) for line in explain(run.tree.template.plan).splitlines()], 5)
     if run.windows is not None:
         yield from indented(explain(run.windows.node).splitlines(), 9)
+
+
+def roles(run: TemplateRun, numbers: Int64s, state: SharedStates) -> Iterator[str]:
+    """Yield what a template is: a part of queries, or the template of some, or both."""
+    parts = numbers[numbers >= PARTS_FROM]
+    if len(parts):
+        readers = sum(state.readers.get(int(part), 0) for part in parts)
+        forms = "" if len(parts) == 1 else f", {len(parts):,} different ones,"
+        yield f"{shown(run.tree.rows_name)}{forms} of {readers:,} queries"
+    if len(numbers) > len(parts):
+        yield f"template of {len(numbers) - len(parts):,} queries"
+
+
+def shown(text: str) -> str:
+    """Return text in which parts have names that are short enough to read."""
+    return re.sub(re.escape(PART) + r"([0-9a-f]{6})[0-9a-f]*", r"part \1", text)
 
 
 def rules_of(run: TemplateRun) -> list[str]:
@@ -78,6 +116,8 @@ def rules_of(run: TemplateRun) -> list[str]:
         found.append("share_followers")
     if run.windows is not None:
         found.append("share_windows")
+    if run.tree.template.parts:
+        found.append("share_parts")
     return [name for name in SharingRules().on if name in found]
 
 

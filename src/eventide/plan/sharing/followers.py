@@ -15,6 +15,7 @@ from eventide.plan.algebra.nodes import Follows
 from eventide.plan.expressions import Call, Column, Expression, Literal, Named, conjuncts
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.sharing.literals import is_value
+from eventide.plan.sharing.part_rows import is_part
 from eventide.plan.tree import Plan, Row, replaced
 
 Pair = tuple[Column, Literal]
@@ -34,6 +35,8 @@ def followed_by_value(plan: Plan, named: Callable[[Literal], str]) -> Plan:
             pass
         case _:
             return plan
+    if is_part(scan):
+        return plan
     pairs = [_compared(part) for part in conjuncts(condition)]
     keys: list[Column] = []
     right: Plan = scan if project is None else replace(project, source=scan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide.plan.expressions import Expression
+from eventide.plan.sharing.part_rows import PART_NUMBER
 from eventide.plan.sharing.template import Template, TemplateQuery
 from eventide.plan.windows.nodes import Window
 
@@ -31,6 +32,8 @@ class Portion:
     conditions: tuple[tuple[Expression, ...] | Expression, ...]
     windows: tuple[Window, ...] = ()
     """The window of each query, where those of the template are shared."""
+    parts: tuple[Portion, ...] = ()
+    """The parts that they have in common with others; the constant `$part` says which is whose."""
 
     def only(self, wanted: npt.NDArray[np.bool_]) -> Portion:
         """Return the queries that are wanted."""
@@ -44,7 +47,17 @@ class Portion:
         windows = tuple(
             one for one, is_wanted in zip(self.windows, wanted, strict=False) if is_wanted
         )
-        return Portion(self.template, self.numbers[wanted], constants, conditions, windows)
+        return Portion(
+            self.template, self.numbers[wanted], constants, conditions, windows, self.parts
+        ).with_own_parts()
+
+    def with_own_parts(self) -> Portion:
+        """Return the same queries with no other parts than theirs."""
+        if not self.parts:
+            return self
+        own = np.asarray(self.constants.column(PART_NUMBER))
+        parts = (each.only(np.isin(each.numbers, own)) for each in self.parts)
+        return replace(self, parts=tuple(each for each in parts if len(each.numbers)))
 
     def renumbered(self, numbers: Int64s) -> Portion:
         """Return the same queries with other numbers."""
@@ -54,6 +67,13 @@ class Portion:
     def nbytes(self) -> int:
         """How many bytes the constants take."""
         return int(self.constants.nbytes + self.numbers.nbytes)
+
+
+def with_parts(portions: Iterable[Portion]) -> Iterator[Portion]:
+    """Yield portions, the parts of each before it."""
+    for portion in portions:
+        yield from with_parts(portion.parts)
+        yield portion
 
 
 def portions_of(members: Sequence[TemplateQuery], first: int) -> list[Portion]:

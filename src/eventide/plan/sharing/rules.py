@@ -19,12 +19,16 @@ class SharingRules:
                       if it only compares with constants: they become keys.
     share_windows     windows of one stream that differ in size and slide are merged from the same
                       slices: an event is added once, however many windows there are.
+    share_parts       Filter(avg > $1, windows) -> the same windows for all queries that begin
+                      together, and an entry of an index of their rows for each: what is equal in
+                      several queries runs once. Pays off if two queries have the part.
     """
 
     index_conditions: bool = True
     lift_constants: bool = True
     share_followers: bool = True
     share_windows: bool = True
+    share_parts: bool = True
 
     @property
     def on(self) -> tuple[str, ...]:
@@ -33,3 +37,5 @@ class SharingRules:
 
 
 ALL_RULES = SharingRules()
+WITHOUT_PARTS = SharingRules(share_parts=False)
+"""For queries that are distributed: a part would be needed wherever one is that reads its rows."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project, Scan
+from eventide.plan.sharing.part_rows import is_part
 from eventide.plan.sharing.windows import ManyWindows
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import Window, WindowAggregate
@@ -38,7 +39,7 @@ def with_arrival(plan: Plan) -> Plan | None:
     match plan:
         case Scan() if SEQ in plan.row:
             return plan
-        case Scan() if plan.written is None:
+        case Scan() if plan.written is None and not is_part(plan):
             return replace(plan, columns=(*plan.columns, (SEQ, INT64)))
         case Project(source=source, items=items):
             below = with_arrival(source)

@@ -24,6 +24,7 @@ from eventide.plan.passes.merge_filters import merge_filters
 from eventide.plan.passes.prune_columns import prune_columns
 from eventide.plan.sharing.followers import followed_by_value
 from eventide.plan.sharing.literals import TakenConstants, lifted, lifted_item
+from eventide.plan.sharing.part_rows import is_part, reads_parts
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
 from eventide.plan.sharing.share_windows import WINDOWS, SharedWindows, shared_windows
 from eventide.plan.sharing.windows import ManyWindows
@@ -45,6 +46,8 @@ class Template:
     """The columns of a query's rows, without `$query`."""
     windows: ManyWindows | None = None
     """The windows whose rows the plan reads as those of `$windows`."""
+    parts: tuple[Template, ...] = ()
+    """The templates of the parts whose rows the plan reads."""
 
     @cached_property
     def digest(self) -> str:
@@ -73,8 +76,9 @@ class Template:
 
     @cached_property
     def streams(self) -> frozenset[str]:
-        """The streams that it reads."""
-        return frozenset(leaf.stream for leaf in scans_of(self.whole))
+        """The streams that it reads, also for its parts."""
+        own = frozenset(leaf.stream for leaf in scans_of(self.whole) if not is_part(leaf))
+        return own.union(*(part.streams for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ def member_of(
     """
     numbering = _Numbering(common and rules.share_followers, rules)
     try:
-        whole = numbering.numbered(merge_filters(_sunk(plan)), next(numbering.names), {})
+        whole = numbering.numbered(merge_filters(sunk(plan)), next(numbering.names), {})
     except _Alone:
         return None
     if len(numbering.conditions) > MOST_LEAVES:
@@ -167,7 +171,8 @@ class _Numbering:
         children: list[Plan] = []
         for place, child in enumerate(node.children):
             beside = node.beside and place > 0
-            if beside and self.rules.share_followers and (self.common or is_same_for_all(child)):
+            alike = self.common and not reads_parts(child)
+            if beside and self.rules.share_followers and (alike or is_same_for_all(child)):
                 keys.append("")
                 children.append(child)
                 continue
@@ -225,7 +230,7 @@ class _Numbering:
 
 def is_same_for_all(plan: Plan) -> bool:
     """Whether a plan has nothing in which queries might differ: no condition on its events."""
-    if isinstance(plan, Filter):
+    if isinstance(plan, Filter) or (isinstance(plan, Scan) and is_part(plan)):
         return False
     constants = TakenConstants()
     for expression, use in plan.expressions:
@@ -234,15 +239,15 @@ def is_same_for_all(plan: Plan) -> bool:
     return not constants.values and all(map(is_same_for_all, plan.children))
 
 
-def _sunk(plan: Plan) -> Plan:
+def sunk(plan: Plan) -> Plan:
     """Filter(p, Project(items, x)) -> Project(items, Filter(p', x)), all the way down."""
-    plan = plan.with_children(_sunk)
+    plan = plan.with_children(sunk)
     if isinstance(plan, Filter) and isinstance(plan.source, Project):
         project = plan.source
         meaning = {each.name: each.expression for each in project.items}
         condition = substituted(plan.condition, meaning)
         if not can_fail(condition):
-            return replace(project, source=_sunk(Filter(project.source, condition)))
+            return replace(project, source=sunk(Filter(project.source, condition)))
     return plan
 
 

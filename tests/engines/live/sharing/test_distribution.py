@@ -7,6 +7,7 @@ import pytest
 from eventide.engines.live.sharing.distribution import shares_of
 from eventide.engines.live.sharing.planned import ManyPlanner
 from eventide.lang.sql import plan_sql
+from eventide.plan.sharing.rules import WITHOUT_PARTS
 from tests.engines.live.sharing.texts import CATALOG
 
 BY_CAR = "SELECT car, COUNT(*) AS n FROM cars GROUP BY car, TUMBLE(ts, INTERVAL '1' SECOND)"
@@ -66,7 +67,7 @@ EITHER = f"{BY_CAR} UNION ALL SELECT car, 1 AS n FROM photos"
 def test_queries_are_distributed_by_what_they_have_in_common(
     texts: list[str], lines: list[str]
 ) -> None:
-    planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params))
+    planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params), WITHOUT_PARTS)
     planned = planner.texts(texts, 0)
     assert not planned.lone
     assert sorted(each.line for each in shares_of(planned.portions)) == sorted(lines)

@@ -12,16 +12,19 @@ import pyarrow as pa
 import pytest
 
 from eventide.engines.live.engine import LiveEngine, LiveState
+from eventide.engines.live.sharing.engine import shared_of
 from eventide.engines.live.sharing.many import ManyQueries, ManyStep
 from eventide.engines.live.sharing.planned import ManyPlanner
+from eventide.engines.live.sharing.run import TemplateRun
 from eventide.lang.sql import plan_sql
-from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.sharing.rules import ALL_RULES, WITHOUT_PARTS, SharingRules
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from tests.engines.live.sharing.rare_texts import KINDS as RARE_KINDS
 from tests.engines.live.sharing.rare_texts import RARE, rare_events
 from tests.engines.live.sharing.texts import (
     CATALOG,
+    HYBRIDS,
     KINDS,
     PATTERNS,
     SECOND,
@@ -161,7 +164,9 @@ SEEDS = range(200 if EXPLORING else 3)
 
 @pytest.mark.parametrize("disorder", [0.0, 0.1])
 @pytest.mark.parametrize(
-    "kinds", [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, KINDS], ids=["s", "w", "p", "q", "all"]
+    "kinds",
+    [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, HYBRIDS, KINDS],
+    ids=["s", "w", "p", "q", "h", "all"],
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_queries_answer_as_if_they_ran_alone(
@@ -214,7 +219,7 @@ def test_a_query_that_left_is_forgotten() -> None:
 
 
 def test_what_queries_that_left_remember_is_freed_while_others_go_on() -> None:
-    random, compared = Random(3), Compared(0)
+    random, compared = Random(3), Compared(0, WITHOUT_PARTS)
     compared.add([WINDOWS[0](random) for _ in range(20)])
     rows, _ = events(random, "cars", 50, 0, 0, 0)
     compared.take("cars", rows)
@@ -228,7 +233,7 @@ def test_what_queries_that_left_remember_is_freed_while_others_go_on() -> None:
     compared.check()
 
 
-@pytest.mark.parametrize("kinds", [WINDOWS, PATTERNS, SEQUENCES], ids=["w", "p", "q"])
+@pytest.mark.parametrize("kinds", [WINDOWS, PATTERNS, SEQUENCES, HYBRIDS], ids=[*"wpqh"])
 @pytest.mark.parametrize("seed", range(20 if EXPLORING else 2))
 def test_a_query_goes_on_by_itself_and_joins_again(seed: int, kinds: Sequence[Draw]) -> None:
     random, compared, now_us = Random(seed), Compared(0), 0
@@ -291,7 +296,9 @@ def test_queries_with_other_conditions_have_the_same_template() -> None:
     assert len(shared.engine.shared.templates) == 1
 
 
-@pytest.mark.parametrize("kinds", [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES], ids=[*"swpq"])
+@pytest.mark.parametrize(
+    "kinds", [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, HYBRIDS], ids=[*"swpqh"]
+)
 def test_what_has_left_takes_no_room(
     kinds: Sequence[Draw], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,3 +318,67 @@ def test_what_has_left_takes_no_room(
             assert len(shared.engine.shared.templates) < 5 + 3 + 2 * 8
     compared.finish()
     compared.check()
+
+
+ABOVE = """SELECT car, window_end, SUM(speed) AS m FROM cars WHERE lane = {lane}
+    GROUP BY car, TUMBLE(ts, INTERVAL '2' SECOND) HAVING SUM(speed) {above}"""
+
+
+def runs_of(compared: Compared) -> list[TemplateRun]:
+    (shared,) = compared.many.shared
+    return [run for state in shared.states for run in shared_of(state).runs]
+
+
+def test_a_part_that_queries_of_several_templates_have_runs_once() -> None:
+    random, compared = Random(6), Compared(0)
+    compared.add([ABOVE.format(lane=1, above=f"> {least}") for least in range(30)])
+    compared.add([ABOVE.format(lane=1, above=f"< {most} OR car = 'a'") for most in range(30)])
+    rows, now_us = events(random, "cars", 50, 0, 0, 0)
+    compared.take("cars", rows)
+    compared.dump_and_load()
+    rows, _ = events(random, "cars", 50, now_us, 50, 0)
+    compared.take("cars", rows)
+    part, *above = runs_of(compared)
+    assert part.rows == 2  # those of each `add`
+    assert part.tree.template.plan.row.keys() >= {"car", "m"}
+    assert all(run.tree.template.parts == (part.tree.template,) for run in above)
+    compared.finish()
+    compared.check()
+
+
+def test_a_part_goes_with_the_last_query_that_has_it() -> None:
+    random, compared = Random(7), Compared(0)
+    compared.add([ABOVE.format(lane=lane, above=f"> {n}") for lane in (1, 2) for n in range(3)])
+    rows, now_us = events(random, "cars", 50, 0, 0, 0)
+    compared.take("cars", rows)
+    for number in range(3):
+        compared.drop(number)
+        (shared,) = compared.many.shared
+        (state,) = shared.states
+        assert len(shared_of(state).numbers.parts.all) == (2 if number < 2 else 1)
+    shared.forget_gone()
+    rows, _ = events(random, "cars", 50, now_us, 50, 0)
+    compared.take("cars", rows)
+    compared.finish()
+    compared.check()
+
+
+def test_all_queries_that_have_a_part_fail_with_it() -> None:
+    compared = Compared(0)
+    texts = [
+        "SELECT car, m FROM (SELECT car, SUM(lane) AS m FROM cars "
+        f"GROUP BY car, TUMBLE(ts, INTERVAL '2' SECOND)) WHERE m > {n}"
+        for n in range(3)
+    ]
+    compared.add([*texts, "SELECT car FROM cars"])
+    columns = {
+        "ts": pa.array([0, SECOND], pa.timestamp("us")),
+        "_seq": [0, 1],
+        "car": ["a", "a"],
+        "speed": [5.0, 70.0],
+        "lane": [2**62, 2**62],
+    }
+    steps = [compared.many.take({"cars": pa.RecordBatch.from_pydict(columns)})]
+    steps.append(compared.many.finish())
+    assert sorted(number for step in steps for number in step.failed) == [0, 1, 2]
+    assert len(compared.many) == 1

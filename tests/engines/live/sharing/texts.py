@@ -102,6 +102,48 @@ SEQUENCES: tuple[Draw, ...] = (
         f"FOLD{{$2.car = '{r.choice('abc')}' AND DUR <= 9s, , }}(cars)"
     ),
 )
+HYBRIDS: tuple[Draw, ...] = (
+    lambda r: (
+        "SELECT * FROM (SELECT window_end AS ts, car, SUM(speed) AS m FROM cars "
+        f"WHERE lane = {r.randrange(2)} GROUP BY car, TUMBLE(ts, INTERVAL '2' SECOND)) "
+        "MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES LAST(B.m) AS m "
+        f"PATTERN (A B) DEFINE B AS m > PREV(m) + {r.choice([0, 20])})"
+    ),
+    lambda r: (
+        "SELECT car, window_end, SUM(speed) AS m FROM cars "
+        f"WHERE lane = {r.randrange(2)} GROUP BY car, TUMBLE(ts, INTERVAL '2' SECOND) "
+        f"HAVING {r.choice(['SUM(speed) >', 'SUM(speed) <', '7 <'])} {r.randrange(300)}"
+    ),
+    lambda r: (
+        "SELECT car, n FROM (SELECT car, COUNT(*) AS n FROM cars "
+        f"GROUP BY car, TUMBLE(ts, INTERVAL '{r.choice([2, 3])}' SECOND)) "
+        f"WHERE n > {r.randrange(4)}{r.choice(['', ' OR n = 1'])}"
+    ),
+    lambda r: (
+        f"SELECT * FROM FILTER{{lane_1 = {r.randrange(3)}}}("
+        f"FILTER{{speed > {r.choice([10, 30])}}}(cars) NEXT{{$1.car = $2.car AND DUR <= 9s}}(cars))"
+    ),
+    lambda r: (
+        f"SELECT * FROM (SELECT lane_1 AS first FROM FILTER{{lane = {r.randrange(2)}}}(cars) "
+        f"NEXT{{DUR <= 9s}}(photos)) NEXT{{$2.lane = {r.randrange(3)} AND DUR <= 20s}}(cars)"
+    ),
+    lambda r: (
+        f"SELECT own FROM (SELECT car AS own FROM FILTER{{lane > {r.randrange(3)}}}(cars)) "
+        f"NEXT{{$1.own = $2.car_1 AND DUR <= 20s}}(FILTER{{speed > {r.choice([10, 30])}}}(cars) "
+        "NEXT{$1.car = $2.car AND DUR <= 9s}(photos))"
+    ),
+    lambda r: (
+        f"FROM cars PARTITION BY car DEFINE fast AS speed > {r.choice([40, 70])}, "
+        "legal AS speed < 60 PATTERN legal overlaps fast WITHIN 1 MINUTE "
+        f"RETURN LAST(legal.speed) AS reached, {r.randrange(2)} AS kind"
+    ),
+    lambda r: (
+        f"SELECT car, speed / {r.choice([1, 2])} AS half FROM (SELECT car, speed, "
+        "AVG(speed) OVER (PARTITION BY car ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND "
+        f"PRECEDING AND CURRENT ROW) AS m FROM cars) WHERE speed > m + {r.randrange(9)}"
+    ),
+)
+"""Queries of which several have a part: a window, a sequence, a pattern; what is above differs."""
 STANDING: tuple[Draw, ...] = (
     lambda r: (
         "SELECT car, COUNT(*) AS n FROM cars [RANGE 5 SECONDS] "
@@ -112,7 +154,7 @@ STANDING: tuple[Draw, ...] = (
         f"ON p.car = c.car WHERE c.speed > {r.randrange(100)}"
     ),
 )
-KINDS: tuple[Draw, ...] = (*SELECTIONS, *WINDOWS, *PATTERNS, *SEQUENCES, *STANDING)
+KINDS: tuple[Draw, ...] = (*SELECTIONS, *WINDOWS, *PATTERNS, *SEQUENCES, *HYBRIDS, *STANDING)
 
 
 def events(

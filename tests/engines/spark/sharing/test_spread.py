@@ -17,6 +17,7 @@ from eventide.engines.live.sharing.planned import ManyPlanner
 from eventide.engines.spark.sharing.spread import ManySpread
 from eventide.ingest.ordering import in_order
 from eventide.lang.sql import plan_sql
+from eventide.plan.sharing.rules import WITHOUT_PARTS
 from tests.engines.live.sharing.texts import CATALOG, KINDS, STANDING, events
 from tests.exploring import EXPLORING
 
@@ -38,7 +39,7 @@ def test_buckets_give_together_what_one_place_gives(seed: int) -> None:
     random = Random(seed)
     kinds = [each for each in KINDS if each not in STANDING]
     texts = [random.choice(kinds)(random) for _ in range(20)]
-    planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params))
+    planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params), WITHOUT_PARTS)
     portions = planner.texts(texts, 0).portions
     came: dict[str, list[pa.RecordBatch]] = {}
     for stream in CATALOG:
@@ -69,7 +70,7 @@ def test_late_events_are_counted_once() -> None:
         "SELECT COUNT(*) AS n FROM cars GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)",
         "SELECT * FROM FILTER{speed > 5}(cars) NEXT{DUR <= 5s}(photos)",
     ]
-    planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params))
+    planner = ManyPlanner(lambda text, params: plan_sql(text, CATALOG, params), WITHOUT_PARTS)
     spread = ManySpread.of(shares_of(planner.texts(texts, 0).portions), 2, 8)
     assert spread.sizes == (2, 2)
     counted = [sorted(spread.counted(bucket)) for bucket in range(4)]

@@ -17,6 +17,7 @@ from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.texts import NamedTexts
 from eventide.plan.events.written import refuse_written
 from eventide.plan.nodes import stored_streams
+from eventide.plan.sharing.part_rows import part_numbers
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from eventide.store import Store
@@ -56,7 +57,8 @@ class SetPlanner:
         self.named = named
         self.lateness_us = lateness_us
         self.max_lag_us = max_lag_us
-        self.planner = ManyPlanner(self.plan_text)
+        self.part_numbers = part_numbers()
+        self.planner = ManyPlanner(self.plan_text, part_numbers=self.part_numbers)
         self.catalog = named.catalog()
         self.inlined = named.inlined()
 
@@ -79,7 +81,7 @@ class SetPlanner:
         catalog, inlined = self.named.catalog(), self.named.inlined()
         if (catalog, inlined) != (self.catalog, self.inlined):
             self.catalog, self.inlined = catalog, inlined
-            self.planner = ManyPlanner(self.plan_text)
+            self.planner = ManyPlanner(self.plan_text, part_numbers=self.part_numbers)
 
     def lone(self, plan: Plan) -> tuple[LiveEngine, LiveState]:
         """Return the engine of a query that runs by itself, and the state it begins with."""

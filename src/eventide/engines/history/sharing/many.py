@@ -21,8 +21,9 @@ from eventide.errors import UnsupportedError
 from eventide.ingest.merging import EventCursor, TimeMerge
 from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.plan.expressions import columns_of
-from eventide.plan.nodes import scans_of
-from eventide.plan.sharing.portion import Portion
+from eventide.plan.nodes import Scan, scans_of
+from eventide.plan.sharing.part_rows import is_part
+from eventide.plan.sharing.portion import Portion, with_parts
 from eventide.plan.sharing.template import Template
 from eventide.schema import Schema
 from eventide.store.source import EventSource
@@ -49,7 +50,7 @@ def can_share(template: Template) -> bool:
         TemplateTree.of(template)
     except UnsupportedError:
         return False
-    return True
+    return all(map(can_share, template.parts))
 
 
 def run_many(
@@ -134,10 +135,12 @@ def pairs_of(many: ManyQueries) -> int:
 def narrowed(portions: Iterable[Portion], catalog: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the schemas of the streams that queries read, with no more columns than they need."""
     wanted: dict[str, set[str]] = {}
-    for portion in portions:
-        for leaf in scans_of(portion.template.whole):
+    for portion in with_parts(portions):
+        for leaf in streams_of(portion.template):
             wanted.setdefault(leaf.stream, set()).update(leaf.row)
         for leaf, given in zip(portion.template.numbered, portion.conditions, strict=True):
+            if is_part(leaf):
+                continue
             conditions = given if isinstance(given, tuple) else (given,)
             wanted[leaf.stream].update(*map(columns_of, conditions))
     found: dict[str, Schema] = {}
@@ -150,11 +153,16 @@ def narrowed(portions: Iterable[Portion], catalog: Mapping[str, Schema]) -> dict
 def periods_of(portions: Iterable[Portion]) -> dict[str, TimeRange]:
     """Return when the events are that some query reads, by stream."""
     found: dict[str, TimeRange] = {}
-    for portion in portions:
-        for leaf in scans_of(portion.template.whole):
+    for portion in with_parts(portions):
+        for leaf in streams_of(portion.template):
             period = leaf.time_range
             known = found.get(leaf.stream, period)
             found[leaf.stream] = TimeRange(
                 min(known.start_us, period.start_us), max(known.end_us, period.end_us)
             )
     return found
+
+
+def streams_of(template: Template) -> list[Scan]:
+    """Return the scans of streams in a template, not those of parts."""
+    return [leaf for leaf in scans_of(template.whole) if not is_part(leaf)]

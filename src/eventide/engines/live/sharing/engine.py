@@ -26,7 +26,7 @@ from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorTree, TreeLeaf
 from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import Scan
-from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.portion import Portion, with_parts
 from eventide.plan.times import format_duration
 from eventide.schema import Schema, row_schema
 
@@ -124,17 +124,20 @@ class SharedQueries:
     def add(self, portion: Portion, following: Mapping[str, int] = NOTHING_REACHED) -> None:
         """Let queries begin now, with the events that have these numbers, by stream, or higher."""
         for state in self.states[: 1 if len(self.states) > self.fresh else 0]:
-            self.engine.shared.announce(shared_of(state), portion, following)
+            for each in with_parts((portion,)):
+                self.engine.shared.announce(shared_of(state), each, following)
         if not self.fresh:
             self.states.append(self.engine.initial_state())
             self.fresh = True
-        self.engine.shared.add(shared_of(self.states[-1]), portion)
+        self.engine.shared.begin(shared_of(self.states[-1]), portion)
 
     def drop(self, numbers: Int64s) -> None:
         """Let queries go."""
         before = len(self)
+        tree = self.engine.shared
+        parts = [tree.drop(shared_of(state), numbers) for state in self.states]
         for state in self.states:
-            self.engine.shared.drop(shared_of(state), numbers)
+            tree.stop_counting(shared_of(state), np.concatenate(parts))
         gone = before - len(self)
         self.gone += gone
         self.left += gone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.plan.sharing.part_rows import PARTS_FROM
 
 LEAF_BITS = 4
 """An entry of an index is a query's number and, in the last bits, the number of a leaf."""
@@ -78,6 +79,60 @@ class QueryNumbers:
     def nbytes(self) -> int:
         """How many bytes they take."""
         return int(self.templates.nbytes + self.rows.nbytes)
+
+
+class AllNumbers:
+    """Queries and the parts that they share, by number."""
+
+    def __init__(self) -> None:
+        self.queries = QueryNumbers()
+        self.parts = QueryNumbers()
+
+    def add(self, numbers: Int64s, template: int, first_row: int) -> None:
+        """Note queries, or else parts, of a template."""
+        if len(numbers):
+            self.home(int(numbers[0])).add(numbers, template, first_row)
+
+    def home(self, number: int) -> QueryNumbers:
+        """Return where a number is noted."""
+        return self.parts if number >= PARTS_FROM else self.queries
+
+    def drop(self, numbers: Int64s) -> None:
+        """Forget queries and parts."""
+        of_parts = numbers >= PARTS_FROM
+        self.parts.drop(numbers[of_parts])
+        self.queries.drop(numbers[~of_parts])
+
+    def of(self, numbers: Int64s) -> tuple[Int32s, Int32s]:
+        """Return the places of templates, and of rows of constants, of what is here."""
+        of_parts = numbers >= PARTS_FROM
+        if not of_parts.any():
+            return self.queries.of(numbers)
+        if of_parts.all():
+            return self.parts.of(numbers)
+        templates, rows = (np.empty(len(numbers), np.int32) for _ in range(2))
+        for home, own in ((self.queries, ~of_parts), (self.parts, of_parts)):
+            templates[own], rows[own] = home.of(numbers[own])
+        return templates, rows
+
+    def here(self, numbers: Int64s) -> Bools:
+        """Return which of any numbers are here."""
+        return self.queries.here(numbers) | self.parts.here(numbers)
+
+    @property
+    def all(self) -> Int64s:
+        """The numbers of all queries."""
+        return self.queries.all
+
+    @property
+    def with_parts(self) -> Int64s:
+        """The numbers of all queries and parts."""
+        return np.concatenate([self.queries.all, self.parts.all])
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return self.queries.nbytes + self.parts.nbytes
 
 
 def grown(values: Int32s, room: int) -> Int32s:

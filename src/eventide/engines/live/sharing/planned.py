@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 
 from eventide.lang.shapes import Blank, Shaped, TextConstant, TextShape, TextShapes, shape_of
 from eventide.plan.expressions import Literal, Scalar
+from eventide.plan.sharing.choose_parts import with_shared_parts
+from eventide.plan.sharing.part_rows import part_numbers as new_part_numbers
 from eventide.plan.sharing.portion import Portion, portions_of
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.sharing.share_parts import DividedPlan
 from eventide.plan.sharing.template import TemplateQuery, member_of
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import Window
@@ -38,9 +41,16 @@ class PlannedQueries:
 class ManyPlanner:
     """Plans texts; it remembers the shapes of those that it has planned."""
 
-    def __init__(self, plan: PlanText, rules: SharingRules = ALL_RULES) -> None:
+    def __init__(
+        self,
+        plan: PlanText,
+        rules: SharingRules = ALL_RULES,
+        part_numbers: Iterator[int] | None = None,
+    ) -> None:
         self.plan = plan
         self.rules = rules
+        self.part_numbers = new_part_numbers() if part_numbers is None else part_numbers
+        """The numbers of parts to come: none is given twice to queries that may meet."""
         self.shapes = TextShapes(lambda text: plan(text, None), rules)
         self.common = TextShapes(lambda text: plan(text, None), rules, common=True)
         self.rows: dict[RowKind, list[TextShape]] = {}
@@ -60,7 +70,8 @@ class ManyPlanner:
                 self.sort_out(
                     number, self.common.find(texts[number - first]), found, members, groups
                 )
-        found.portions += [group.portion() for group in groups.values()]
+        offered = [(group.portion(), group.shape.cuts) for group in groups.values()]
+        found.portions += with_shared_parts(offered, self.part_numbers)
         found.portions += numbered(members)
         return found
 
@@ -85,6 +96,7 @@ class ManyPlanner:
         """Plan one text with a row of parameters for each query."""
         found = PlannedQueries()
         members: dict[int, TemplateQuery] = {}
+        offered: list[tuple[Portion, Sequence[DividedPlan]]] = []
         left = np.arange(table.num_rows)
         complete = np.ones(table.num_rows, np.bool_)
         for name in table.column_names:
@@ -106,8 +118,9 @@ class ManyPlanner:
                 for place in same.tolist():
                     self.single(text, row_of(table, place), first + place, found, members)
             else:
-                found.portions.append(portion)
+                offered.append((portion, shape.cuts))
             left = left[~np.isin(left, same)]
+        found.portions += with_shared_parts(offered, self.part_numbers)
         found.portions += numbered(members)
         return found
 
@@ -129,11 +142,11 @@ class ManyPlanner:
         member = member_of(plan, rules=self.rules)
         if member is None:
             return None
-        shape = shape_of(text, places, member)
+        shape = shape_of(text, places, plan, member, rules=self.rules)
         if many and self.rules.share_followers and waits_for_the_same(shape, places):
             other = member_of(plan, common=True, rules=self.rules)
             assert other is not None
-            shape = shape_of(text, places, other)
+            shape = shape_of(text, places, plan, other, common=True, rules=self.rules)
         known.append(shape)
         return shape
 

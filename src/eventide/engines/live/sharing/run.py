@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter
 
+import numpy as np
 import pyarrow as pa
 
-from eventide.arrays import no_rows, to_arrow
+from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.sharing.known import KnownPortions
 from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorTree, States, TreeLeaf
+from eventide.plan.sharing.part_rows import PART, PART_NUMBER, is_part
 from eventide.plan.sharing.portion import Portion
 from eventide.plan.sharing.share_windows import WINDOWS
 from eventide.plan.sharing.template import QUERY, Template
@@ -46,6 +49,16 @@ class TemplateTree:
             if key and self.tree.leaves[place].scan.stream != WINDOWS
         )
 
+    @cached_property
+    def rows_name(self) -> str:
+        """What its rows are called where it is a part."""
+        return PART + self.template.digest
+
+    @cached_property
+    def part_streams(self) -> tuple[str, ...]:
+        """What the rows of its parts are called."""
+        return tuple(leaf.scan.stream for leaf in self.tree.leaves if is_part(leaf.scan))
+
     @property
     def reads_windows(self) -> bool:
         """Whether the rows of its first leaf are shared windows."""
@@ -60,7 +73,8 @@ class TemplateTree:
             for name in leaf.schema.names
             if key and name.startswith("$") and name != key
         }
-        return ["$", *sorted(names)]
+        own = [PART_NUMBER] if self.template.parts else []
+        return ["$", *own, *sorted(names)]
 
     @cached_property
     def is_idle_when_empty(self) -> bool:
@@ -81,6 +95,8 @@ class StepCounts:
     seconds: float = 0.0
     rows_in: int = 0
     rows_out: int = 0
+    began: float = field(default_factory=perf_counter)
+    """When it began, for rates."""
 
     def add(self, seconds: float, rows_in: int, rows_out: int) -> None:
         """Add a step."""
@@ -88,6 +104,10 @@ class StepCounts:
         self.seconds += seconds
         self.rows_in += rows_in
         self.rows_out += rows_out
+
+    def rate(self, rows: int) -> float:
+        """Return rows in a second of wall time since it began."""
+        return rows / max(perf_counter() - self.began, 1e-9)
 
 
 @dataclass
@@ -126,6 +146,12 @@ class TemplateRun:
         self.known.add(portion)
         self.constants.append(portion.constants.select(self.tree.constants))
         self.rows += len(portion.numbers)
+
+    def parts_of(self, places: Int64s | Int32s) -> Int64s:
+        """Return the numbers of the parts of queries, given the places of their constants."""
+        if not self.tree.template.parts:
+            return np.empty(0, np.int64)
+        return to_numpy(self.table.column(PART_NUMBER).take(to_arrow(places)))
 
     @property
     def table(self) -> pa.RecordBatch:

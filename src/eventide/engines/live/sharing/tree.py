@@ -19,7 +19,8 @@ import pyarrow as pa
 from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.live.feeds import within
 from eventide.engines.live.sharing.known import KnownPortions
-from eventide.engines.live.sharing.numbers import GONE, LEAF_BITS, QueryNumbers, entries
+from eventide.engines.live.sharing.numbers import GONE, LEAF_BITS, AllNumbers, entries
+from eventide.engines.live.sharing.parts import Reached, unread, with_read, with_readers
 from eventide.engines.live.sharing.run import TemplateRun, TemplateTree
 from eventide.engines.live.sharing.windows import FROM_THE_START
 from eventide.errors import StateError
@@ -31,7 +32,8 @@ from eventide.operators.state import join_parts, split_parts
 from eventide.operators.stateful import Stateful
 from eventide.operators.tree import TreeLeaf
 from eventide.plan.meaning import digest_of
-from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.part_rows import PART, PART_NUMBER, PARTS_FROM
+from eventide.plan.sharing.portion import Portion, with_parts
 from eventide.plan.sharing.share_windows import WINDOWS
 from eventide.plan.sharing.template import QUERY, Template
 
@@ -52,7 +54,9 @@ class SharedStates:
     runs: list[TemplateRun] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     """The place of each template's run, by its digest."""
-    numbers: QueryNumbers = field(default_factory=QueryNumbers)
+    numbers: AllNumbers = field(default_factory=AllNumbers)
+    readers: dict[int, int] = field(default_factory=dict)
+    """How many queries read the rows of each part, by its number."""
 
     took_more: bool = False
     """Whether it may have taken events that were late for others."""
@@ -68,6 +72,10 @@ class SharedStates:
         """Return the queries that have failed since the last call."""
         failed, self.failed = self.failed, {}
         return failed
+
+
+Matched = dict[int, dict[int, pa.RecordBatch]]
+"""The rows of numbered leaves, by the place of their run and the leaf."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +117,15 @@ class SharedTree(Stateful[SharedStates]):
         rows = {leaf.scan.stream: leaf.scan.row for leaf in self.leaves}
         return SharedStates({stream: PredicateIndex(row) for stream, row in rows.items()})
 
+    def begin(self, states: SharedStates, portion: Portion) -> None:
+        """Let queries begin in a state that has not seen any of their events, and their parts."""
+        for each in with_parts((portion,)):
+            new = ~states.numbers.here(each.numbers)
+            if new.any():
+                self.add(states, each.only(new))
+
     def add(self, states: SharedStates, portion: Portion) -> None:
-        """Let queries begin in a state that has not seen any of their events."""
+        """Let queries begin whose parts have begun, or parts."""
         run = self.run_of(states, portion.template)
         states.numbers.add(portion.numbers, states.places[portion.template.digest], run.rows)
         run.add(portion)
@@ -118,12 +133,25 @@ class SharedTree(Stateful[SharedStates]):
             run.windows.add(portion.numbers, portion.windows, FROM_THE_START)
         leaves = run.tree.numbered
         for leaf, conditions in zip(leaves, portion.conditions, strict=True):
-            index = states.indexes[run.tree.tree.leaves[leaf].scan.stream]
+            index = self.index_of(states, run.tree, leaf)
             own = entries(portion.numbers, leaf)
             if isinstance(conditions, tuple):
                 index.add(own, conditions)
             else:
                 index.add_template(own, conditions, portion.constants)
+
+        if portion.template.parts:
+            read = to_numpy(portion.constants.column(PART_NUMBER))
+            for part, count in zip(*np.unique(read, return_counts=True), strict=True):
+                states.readers[int(part)] = states.readers.get(int(part), 0) + int(count)
+
+    def index_of(self, states: SharedStates, tree: TemplateTree, leaf: int) -> PredicateIndex:
+        """Return the index of the conditions on what a leaf of a template reads."""
+        stream = tree.tree.leaves[leaf].scan.stream
+        if stream not in states.indexes:
+            (part,) = (each for each in tree.template.parts if PART + each.digest == stream)
+            states.indexes[stream] = PredicateIndex(part.plan.row)
+        return states.indexes[stream]
 
     def announce(
         self, states: SharedStates, portion: Portion, following: Mapping[str, int]
@@ -162,23 +190,34 @@ class SharedTree(Stateful[SharedStates]):
             states.runs.append(TemplateRun.of(tree))
         return states.runs[place]
 
-    def drop(self, states: SharedStates, numbers: Int64s) -> None:
+    def drop(self, states: SharedStates, numbers: Int64s) -> Int64s:
         """Let queries go; what their operators remember is left until `of_keys`.
 
-        Numbers that are not here may have been announced.
+        Numbers that are not here may have been announced. Returns the parts that have gone as well.
         """
         for run in states.runs:
             if run.windows is not None:
                 run.windows.drop(numbers)
         numbers = numbers[states.numbers.here(numbers)]
-        places, _ = states.numbers.of(numbers)
+        places, rows = states.numbers.of(numbers)
+        read: list[Int64s] = []
         for place in np.unique(places):
             run, own = states.runs[place], numbers[places == place]
             run.has_gone = True
+            read.append(run.parts_of(rows[places == place]))
             for leaf in run.tree.numbered:
                 stream = run.tree.tree.leaves[leaf].scan.stream
                 states.indexes[stream].drop(entries(own, leaf))
         states.numbers.drop(numbers)
+        gone = unread(states, read)
+        return np.concatenate([gone, self.drop(states, gone)]) if len(gone) else gone
+
+    def stop_counting(self, states: SharedStates, numbers: Int64s) -> None:
+        """Let shared windows no longer count for parts that were announced and are gone."""
+        gone = numbers[~states.numbers.here(numbers)]
+        for run in states.runs:
+            if run.windows is not None and len(gone):
+                run.windows.drop(gone)
 
     def portions(self, states: SharedStates, numbers: Int64s) -> Iterator[Portion]:
         """Yield those of some queries of a state, as they once came."""
@@ -188,6 +227,7 @@ class SharedTree(Stateful[SharedStates]):
     def apart(self, states: SharedStates, numbers: Int64s) -> SharedStates:
         """Return the state of some queries alone; they stay in the old one until dropped."""
         alone = self.initial_state()
+        numbers = with_read(states, numbers)
         for portion in self.portions(states, numbers):
             old = self.run_of(states, portion.template)
             run = self.run_of(alone, portion.template)
@@ -199,7 +239,7 @@ class SharedTree(Stateful[SharedStates]):
 
     def forget_gone(self, states: SharedStates) -> None:
         """Free what queries that have left remember."""
-        here = states.numbers.all
+        here = states.numbers.with_parts
         for run in states.runs:
             if run.has_gone:
                 run.states = run.tree.tree.of_keys(run.states, among(here))
@@ -207,7 +247,7 @@ class SharedTree(Stateful[SharedStates]):
 
     def compacted(self, states: SharedStates) -> SharedStates:
         """Return the same queries in a state in which those that have left take no room."""
-        here = states.numbers.all
+        here = states.numbers.with_parts
         fresh = self.initial_state()
         fresh.took_more, fresh.failed = states.took_more, states.failed
         self.forget_gone(states)
@@ -233,7 +273,7 @@ class SharedTree(Stateful[SharedStates]):
         windows = states.runs[states.places[digest]].windows
         if windows is None:
             return True
-        here = other.numbers.all
+        here = other.numbers.with_parts
         own = here[other.numbers.of(here)[0] == other.places[digest]]
         return not other.took_more and windows.has_all(own)
 
@@ -245,10 +285,15 @@ class SharedTree(Stateful[SharedStates]):
         for theirs in other.runs:
             if theirs.tree.template.digest not in states.places:
                 self.run_of(states, theirs.tree.template).windows = theirs.windows
-        for portion in list(self.portions(other, other.numbers.all)):
+        theirs_all = other.numbers.with_parts
+        # A part is in both if one of its queries was by itself for a while: it is as far in both.
+        twice = states.numbers.here(theirs_all)
+        for portion in list(self.portions(other, theirs_all[~twice])):
             self.add(states, portion)
         for theirs in other.runs:
             run = self.run_of(states, theirs.tree.template)
+            if twice.any():
+                theirs.states = run.tree.tree.of_keys(theirs.states, among(theirs_all[~twice]))
             run.states = run.tree.tree.united(run.states, theirs.states)
         return states
 
@@ -257,30 +302,47 @@ class SharedTree(Stateful[SharedStates]):
     ) -> tuple[SharedStates, tuple[TemplateRows, ...]]:
         """Take the events of each stream before `until_us`; return the rows of each template."""
         events = dict(zip(self.streams, rows, strict=True))
-        matched = self.matched(states, events)
+        matched: Matched = {}
+        for stream, arrived in events.items():
+            self.match(states, stream, arrived, matched)
         emitted: list[TemplateRows] = []
+        reached = Reached(until_us)
         for place, run in enumerate(states.runs):
             started = perf_counter()
-            own, reached_us = matched.get(place, {}), until_us
+            own, least_us = matched.get(place, {}), reached.below(run)
             try:
                 if run.windows is not None and len(run.windows.table):
                     ended = run.windows.step(events, until_us)
                     own |= self.of_windows(states, run, ended)
-                    reached_us = run.windows.reached(until_us)
+                    least_us = run.windows.reached(until_us)
                 inputs = self.inputs_of(run, events, own)
-                if inputs is None:
-                    continue
-                run.states, output = run.tree.tree.step(run.states, inputs, reached_us)
+                if inputs is not None:
+                    run.states, output = run.tree.tree.step(run.states, inputs, least_us)
             except Exception as error:
                 self.fail(states, place, error)
+                inputs = None
+            if run.tree.rows_name in states.indexes:
+                reached.note(run)
+            if inputs is None:
                 continue
             rows_in = sum(each.num_rows for each in inputs)
             run.done.add(perf_counter() - started, rows_in, output.num_rows)
             if run.has_gone and output.num_rows:
                 output = self.only_here(states, output)
+            if output.num_rows and run.tree.rows_name in states.indexes:
+                output = self.passed_on(states, run, output, matched)
             if output.num_rows:
                 emitted.append(TemplateRows(run.tree.template, output))
         return states, tuple(emitted)
+
+    def passed_on(
+        self, states: SharedStates, run: TemplateRun, rows: pa.RecordBatch, matched: Matched
+    ) -> pa.RecordBatch:
+        """Give the rows of parts to the queries that read them; return those of queries."""
+        of_parts = to_numpy(rows.column(QUERY)) >= PARTS_FROM
+        if of_parts.any():
+            self.match(states, run.tree.rows_name, rows.filter(to_arrow(of_parts)), matched)
+        return rows.filter(to_arrow(~of_parts))
 
     def of_windows(
         self, states: SharedStates, run: TemplateRun, ended: pa.RecordBatch
@@ -300,44 +362,46 @@ class SharedTree(Stateful[SharedStates]):
         return rows.filter(to_arrow(places != GONE))
 
     def fail(self, states: SharedStates, place: int, error: Exception) -> None:
-        """End all queries of a template that cannot go on."""
-        here = states.numbers.all
-        own = here[states.numbers.of(here)[0] == place]
-        states.failed |= dict.fromkeys(own.tolist(), error)
+        """End all queries of a template that cannot go on, and those of which it is a part."""
+        here = states.numbers.with_parts
+        own = with_readers(states, here[states.numbers.of(here)[0] == place])
+        states.failed |= dict.fromkeys(own[own < PARTS_FROM].tolist(), error)
         self.drop(states, own)
         run = states.runs[place]
         fresh = TemplateRun.of(run.tree)
         run.states, run.windows = fresh.states, fresh.windows
 
-    def matched(
-        self, states: SharedStates, events: Mapping[str, pa.RecordBatch]
-    ) -> dict[int, dict[int, pa.RecordBatch]]:
-        """Return the rows of numbered leaves, by the place of their run and the leaf."""
-        found: dict[int, dict[int, pa.RecordBatch]] = {}
-        for stream, rows in events.items():
-            index = states.indexes[stream]
-            if not rows.num_rows or not len(index):
-                continue
-            places, entered = index.matches(rows)
-            if index.failed:
-                self.fail_alone(states, index.failed)
-            if not len(places):
-                continue
-            numbers, leaves = entered >> LEAF_BITS, entered & ((1 << LEAF_BITS) - 1)
-            runs, constants = states.numbers.of(numbers)
-            for wanted in groups_of(runs, leaves):
-                run, leaf = int(runs[wanted[0]]), int(leaves[wanted[0]])
-                taken = states.runs[run].leaf_rows(
-                    leaf, rows, places[wanted], numbers[wanted], constants[wanted]
-                )
-                found.setdefault(run, {})[leaf] = taken
-        return found
+    def match(
+        self, states: SharedStates, stream: str, rows: pa.RecordBatch, matched: Matched
+    ) -> None:
+        """Note which rows of a stream, or of parts, which leaves of templates read."""
+        index = states.indexes[stream]
+        if not rows.num_rows or not len(index):
+            return
+        places, entered = index.matches(rows)
+        if index.failed:
+            self.fail_alone(states, index.failed)
+        if not len(places):
+            return
+        numbers, leaves = entered >> LEAF_BITS, entered & ((1 << LEAF_BITS) - 1)
+        if index.failed:
+            here = states.numbers.here(numbers)
+            places, numbers, leaves = places[here], numbers[here], leaves[here]
+        runs, constants = states.numbers.of(numbers)
+        for wanted in groups_of(runs, leaves):
+            run, leaf = int(runs[wanted[0]]), int(leaves[wanted[0]])
+            taken = states.runs[run].leaf_rows(
+                leaf, rows, places[wanted], numbers[wanted], constants[wanted]
+            )
+            matched.setdefault(run, {})[leaf] = taken
 
     def fail_alone(self, states: SharedStates, failed: Mapping[int, Exception]) -> None:
         """End queries whose own conditions have no value for an event."""
         by_number = {entry >> LEAF_BITS: error for entry, error in failed.items()}
-        states.failed |= by_number
-        self.drop(states, np.array(sorted(by_number), np.int64))
+        for number, error in by_number.items():
+            lost = with_readers(states, np.array([number], np.int64))
+            states.failed |= dict.fromkeys(lost[lost < PARTS_FROM].tolist(), error)
+            self.drop(states, lost)
 
     def inputs_of(
         self,
@@ -365,7 +429,10 @@ class SharedTree(Stateful[SharedStates]):
 
     def reached(self, state: SharedStates, until_us: int) -> int:
         """Return the instant before which the rows of all templates are complete."""
-        return min((run.reached(until_us) for run in state.runs), default=until_us)
+        reached = Reached(until_us)
+        for run in state.runs:
+            reached.note(run)
+        return min(reached.all, default=until_us)
 
     def sizes(self, states: SharedStates) -> tuple[tuple[str, Size], ...]:
         """Return how much indexes, constants and the operators of all templates keep."""
@@ -386,7 +453,7 @@ class SharedTree(Stateful[SharedStates]):
 
     def write(self, state: SharedStates) -> bytes:
         """Write the numbers of the queries of each template, and its states."""
-        here = state.numbers.all
+        here = state.numbers.with_parts
         places, _ = state.numbers.of(here)
         parts: list[bytes] = []
         for place, run in enumerate(state.runs):

@@ -23,6 +23,7 @@ from eventide.engines.spark.zones import zoneless_columns
 from eventide.errors import SchemaError
 from eventide.operators.stateful import columns_text
 from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.rules import WITHOUT_PARTS
 from eventide.schema import row_schema
 
 Alone = Callable[[str, Mapping[str, object] | None], DataFrame]
@@ -41,7 +42,7 @@ class ManyAsked:
     @classmethod
     def of(cls, wanted: AskedQueries, plan: PlanText, streams: Collection[str]) -> ManyAsked:
         """Plan queries; they share over these streams."""
-        planned = planned_queries(ManyPlanner(plan), wanted)
+        planned = planned_queries(ManyPlanner(plan, WITHOUT_PARTS), wanted)
         portions, alone = divided(planned.portions, frozenset(streams))
         return cls(wanted, tuple(portions), tuple(sorted(alone | planned.lone.keys())))
 
