@@ -7,7 +7,7 @@ other processes by the follower. Other queries catch up from the store.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import monotonic
 
@@ -36,6 +36,15 @@ class Delivery(LiveGroups):
         """Add a query that has seen what is stored in its streams, and let it follow them."""
         super().add(query, seen)
         FOLLOWER.follow(self)
+
+    def begin_more(
+        self, query: LiveQuery, streams: Iterable[str], begin: Callable[[Mapping[str, int]], None]
+    ) -> None:
+        """Let a query go on with more in it, and follow its streams."""
+        super().begin_more(query, streams, begin)
+        # A set of queries is added without any: the follower may have found nothing to follow.
+        if not FOLLOWER.follows(self):
+            FOLLOWER.follow(self)
 
     def add_durable(self, group: DurableGroup) -> None:
         """Add a durable query, and let it follow its streams."""

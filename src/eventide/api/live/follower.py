@@ -83,6 +83,11 @@ class Follower:
                 self.watch = watch
         self.wake()
 
+    def follows(self, each: Followed) -> bool:
+        """Return whether something is looked after."""
+        with self.changing:
+            return each in self.followed
+
     def wake(self) -> None:
         """Look now."""
         watch = self.watch

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
 import pyarrow as pa
 import pytest
 
 import eventide as ev
+from eventide.api.live.follower import FOLLOWER
 from eventide.api.live.row_queue import LiveRows
 from eventide.errors import BindError, SchemaError, StateError
 
@@ -63,6 +65,20 @@ def test_queries_come_and_go_while_events_flow(db: ev.Database) -> None:
     append(db, 3, 13)
     live.finish()
     assert sorted(pairs(got)) == [(0, 10), (0, 11), (0, 12), (2, 11), (2, 12), (2, 13)]
+
+
+def test_a_set_follows_other_processes_from_its_first_query_on(db: ev.Database) -> None:
+    live = db.subscribe_many([])
+    live.pulled()
+    while FOLLOWER.follows(db.live_side.delivery):  # a set without queries has nothing to follow
+        FOLLOWER.wake()
+        sleep(0.001)
+    live.add(TEXT, ROWS[:1])
+    with ev.open(db.store.path) as other:
+        append(other, 0, 10, 11)
+    rows = live.next(timeout=60)
+    assert rows is not None
+    assert pairs([rows]) == [(0, 10)]
 
 
 def test_names(db: ev.Database) -> None:
