@@ -94,8 +94,10 @@ def schedule(ends: Int64s, facts: Int64s, times: Int64s, group: int, due: int, n
         facts[SCHEDULED] -= 1
     times[group, DUE] = due
     if due != NEVER:
-        facts[CURRENT] = max(facts[CURRENT], now // facts[WIDTH])
-        link(ends, (due // facts[WIDTH]) & (slots - 1), times, group, NEXT)
+        slot = due // facts[WIDTH]
+        # After a load the current slot is that of the first group that is due.
+        facts[CURRENT] = min(max(facts[CURRENT], now // facts[WIDTH]), slot)
+        link(ends, slot & (slots - 1), times, group, NEXT)
         facts[SCHEDULED] += 1
 
 
