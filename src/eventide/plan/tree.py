@@ -258,6 +258,13 @@ class Plan(ABC):
         """
         return None
 
+    def filtered(self, condition: Expression) -> Plan | None:  # noqa: ARG002
+        """Return the node over rows on which a condition over its own rows holds.
+
+        None if that is not the same as to filter its rows.
+        """
+        return None
+
     def check(self) -> None:  # noqa: B027 - most kinds have none
         """Raise `PlanError` if the node breaks a rule of its own kind."""
 

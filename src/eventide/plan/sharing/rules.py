@@ -22,6 +22,9 @@ class SharingRules:
     share_parts       Filter(avg > $1, windows) -> the same windows for all queries that begin
                       together, and an entry of an index of their rows for each: what is equal in
                       several queries runs once. Pays off if two queries have the part.
+    share_standing    queries over windows in brackets -> one with the number of the query as a key.
+                      Pays off if two queries that begin together differ in nothing but constants.
+                      Their state cannot be divided again: it is for sets.
     """
 
     index_conditions: bool = True
@@ -29,6 +32,7 @@ class SharingRules:
     share_followers: bool = True
     share_windows: bool = True
     share_parts: bool = True
+    share_standing: bool = False
 
     @property
     def on(self) -> tuple[str, ...]:
@@ -37,5 +41,6 @@ class SharingRules:
 
 
 ALL_RULES = SharingRules()
+RULES_OF_SETS = SharingRules(share_standing=True)
 WITHOUT_PARTS = SharingRules(share_parts=False)
 """For queries that are distributed: a part would be needed wherever one is that reads its rows."""

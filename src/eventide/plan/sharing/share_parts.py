@@ -52,7 +52,7 @@ def cuts_of(
 
     `whole` is the plan's template, with constants; the `varying` differ from query to query.
     """
-    if not rules.share_parts:
+    if not rules.share_parts or plan.standing is not None:
         return
     top = sunk(plan)
     for count, part in enumerate(parts_of(top)):

@@ -107,6 +107,8 @@ def member_of(
     many queries that wait for the same events. Otherwise it is each query's own, so that the index
     finds the queries that an event matters to.
     """
+    if plan.standing is not None and not can_stand(plan, rules):
+        return None
     numbering = _Numbering(common and rules.share_followers, rules)
     try:
         whole = numbering.numbered(merge_filters(sunk(plan)), next(numbering.names), {})
@@ -228,6 +230,11 @@ class _Numbering:
         return node
 
 
+def can_stand(plan: Plan, rules: SharingRules) -> bool:
+    """Whether a standing query may share: no query reads its answer, and windows read events."""
+    return rules.share_standing and rules.index_conditions and plan.standing is plan
+
+
 def is_same_for_all(plan: Plan) -> bool:
     """Whether a plan has nothing in which queries might differ: no condition on its events."""
     if isinstance(plan, Filter) or (isinstance(plan, Scan) and is_part(plan)):
@@ -242,6 +249,10 @@ def is_same_for_all(plan: Plan) -> bool:
 def sunk(plan: Plan) -> Plan:
     """Filter(p, Project(items, x)) -> Project(items, Filter(p', x)), all the way down."""
     plan = plan.with_children(sunk)
+    if isinstance(plan, Filter) and not can_fail(plan.condition):
+        below = plan.source.filtered(plan.condition)
+        if below is not None:
+            return below
     if isinstance(plan, Filter) and isinstance(plan.source, Project):
         project = plan.source
         meaning = {each.name: each.expression for each in project.items}

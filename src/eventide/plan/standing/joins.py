@@ -7,7 +7,7 @@ from typing import Self
 
 from eventide.errors import Span
 from eventide.plan.check import require, require_unique
-from eventide.plan.expressions import Call, Expression
+from eventide.plan.expressions import Call, Column, Expression
 from eventide.plan.render import render, render_equal
 from eventide.plan.standing.edges import Edge, UpdatePattern, joined, outer
 from eventide.plan.tree import (
@@ -23,6 +23,7 @@ from eventide.plan.tree import (
     changed_values,
     replaced,
 )
+from eventide.schema import INT64
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ def _changed_keys(keys: tuple[Keys, ...], change: ChangeExpression) -> tuple[Key
 class WindowJoin(Joined):
     """Combinations of one row of each source with equal keys on which the condition is true."""
 
+    beside = True
+
     sources: tuple[Plan, ...]
     keys: tuple[tuple[Expression, ...], ...]
     condition: Expression | None = None
@@ -137,6 +140,17 @@ class WindowJoin(Joined):
     def comes_with_events(self) -> bool:
         """Whether a row comes with the last of its events: if those below do."""
         return all(each.comes_with_events for each in self.sources)
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan | None:  # noqa: ARG002 - in rows
+        """Return the node with one more key in each source, or none if only the first has it."""
+        if not any(keys[1:]):
+            return self
+        if not all(keys):
+            return None
+        more = (Column(key, INT64) for key in keys)
+        return self.with_compared(
+            tuple((*own, key) for own, key in zip(self.keys, more, strict=True))
+        )
 
     def edge(self, below: EdgesBelow) -> Edge:
         """Return the edge of combinations."""

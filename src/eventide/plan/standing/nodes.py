@@ -25,6 +25,7 @@ from eventide.plan.expressions import (
     OrderKey,
     columns_of,
 )
+from eventide.plan.nodes import Project
 from eventide.plan.render import render, render_computed, render_items, render_order
 from eventide.plan.standing.edges import Circumstances, Edge, UpdatePattern, merged, slid
 from eventide.plan.standing.update_patterns import nodes_of, pattern_of, windows_of
@@ -48,6 +49,7 @@ from eventide.plan.tree import (
     changed_order,
     changed_values,
     columns_named,
+    named_columns,
 )
 from eventide.schema import BOOL, TIMESTAMP, DataType
 
@@ -125,6 +127,10 @@ class Distinct(OverOne):
     def keys_below(self, key: Expression) -> Keys:
         """Return the key: rows pass."""
         return (key,)
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Distinct:  # noqa: ARG002 - in rows
+        """Return the node: rows of different keys differ."""
+        return self
 
     def edge(self, below: EdgesBelow) -> Edge:
         """Return the edge of values, each as long as some row has it."""
@@ -312,6 +318,14 @@ class Standing(OverOne):
             every = format_duration(self.slide_us)
             parts.append(f"every {every}{_as_if_tumbling(self, self.slide_us, every)}")
         return " ".join(["Standing", *parts])
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Standing | None:  # noqa: ARG002
+        """Return the node over rows with the key, which is the last column of its answer."""
+        if self.why_together is not None or self.output_window is not None:
+            return None
+        row = self.source.row
+        key, shown = {keys[0]: row[keys[0]]}, {n: k for n, k in row.items() if n[0] != "$"}
+        return replace(self, source=Project(self.source, named_columns({**shown, **key})))
 
     @property
     def why_together(self) -> str | None:

@@ -14,8 +14,8 @@ from eventide.errors import PlanError, Span
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.bind import resolve
 from eventide.plan.check import require, require_columns
-from eventide.plan.expressions import Expression, Named
-from eventide.plan.nodes import Scan
+from eventide.plan.expressions import Column, Expression, Named, substituted
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.edges import FOREVER, Edge, UpdatePattern, slid
 from eventide.plan.times import format_duration, format_range, format_timestamp
 from eventide.plan.tree import (
@@ -27,8 +27,9 @@ from eventide.plan.tree import (
     Row,
     below_items,
     columns_named,
+    named_columns,
 )
-from eventide.schema import BOOL, TS, Schema
+from eventide.schema import BOOL, INT64, TS, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,27 @@ class Windowed(OverOne):
         if isinstance(self.window, RowsWindow) and self.window.deleted is not None:
             below.add(self.window.deleted)
         return (frozenset(below | {TS}),)
+
+    def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan | None:
+        """Return a window of time with the key as a column; what others hold depends on all."""
+        if not isinstance(self.window, RangeWindow) or self.internal:
+            return None
+        more = {keys[0]: INT64, **carried}
+        own = {name: kind for name, kind in self.row.items() if self.below(name) not in more}
+        items = (Named(name, Column(f"{self.alias}.{name}", kind)) for name, kind in more.items())
+        return Project(self, (*named_columns(own), *items))
+
+    def filtered(self, condition: Expression) -> Plan | None:
+        """Return a window of time over filtered events: time alone decides what leaves it."""
+        if not isinstance(self.window, RangeWindow):
+            return None
+        row = self.source.row.items()
+        meaning = {f"{self.alias}.{name}": Column(name, kind) for name, kind in row}
+        return replace(self, source=Filter(self.source, substituted(condition, meaning)))
+
+    def below(self, name: str) -> str:
+        """Return what a column is called in the source."""
+        return name.removeprefix(f"{self.alias}.")
 
     @property
     def line(self) -> str:

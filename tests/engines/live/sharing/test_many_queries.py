@@ -17,7 +17,7 @@ from eventide.engines.live.sharing.many import ManyQueries, ManyStep
 from eventide.engines.live.sharing.planned import ManyPlanner
 from eventide.engines.live.sharing.run import TemplateRun
 from eventide.lang.sql import plan_sql
-from eventide.plan.sharing.rules import ALL_RULES, WITHOUT_PARTS, SharingRules
+from eventide.plan.sharing.rules import ALL_RULES, RULES_OF_SETS, WITHOUT_PARTS, SharingRules
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from tests.engines.live.sharing.rare_texts import KINDS as RARE_KINDS
@@ -30,6 +30,7 @@ from tests.engines.live.sharing.texts import (
     SECOND,
     SELECTIONS,
     SEQUENCES,
+    STANDING,
     WINDOWS,
     Draw,
     events,
@@ -137,7 +138,7 @@ def bag(rows: Iterable[pa.RecordBatch]) -> Bag:
 def some_rules(random: Random) -> SharingRules:
     """Return all rules, or any subset of them."""
     if random.random() < 0.5:
-        return ALL_RULES
+        return RULES_OF_SETS
     return SharingRules(**{each.name: random.random() < 0.5 for each in fields(SharingRules)})
 
 
@@ -165,8 +166,8 @@ SEEDS = range(200 if EXPLORING else 3)
 @pytest.mark.parametrize("disorder", [0.0, 0.1])
 @pytest.mark.parametrize(
     "kinds",
-    [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, HYBRIDS, KINDS],
-    ids=["s", "w", "p", "q", "h", "all"],
+    [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, HYBRIDS, STANDING, KINDS],
+    ids=["s", "w", "p", "q", "h", "st", "all"],
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_queries_answer_as_if_they_ran_alone(
@@ -382,3 +383,15 @@ def test_all_queries_that_have_a_part_fail_with_it() -> None:
     steps.append(compared.many.finish())
     assert sorted(number for step in steps for number in step.failed) == [0, 1, 2]
     assert len(compared.many) == 1
+
+
+def test_standing_queries_of_a_template_run_as_one() -> None:
+    random, compared, now_us = Random(8), Compared(0, RULES_OF_SETS), 0
+    for step in range(3):
+        compared.add([kind(random) for kind in STANDING[:3] for _ in range(4)])
+        rows, now_us = events(random, "cars", 20, now_us, 20 * step, 0)
+        compared.take("cars", rows)
+        compared.drop(random.choice(list(compared.alone)))
+    assert not compared.many.lone
+    compared.finish()
+    compared.check()

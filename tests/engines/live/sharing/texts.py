@@ -153,6 +153,23 @@ STANDING: tuple[Draw, ...] = (
         "SELECT c.car, c.speed FROM cars [RANGE 3 SECONDS] c JOIN photos [RANGE 3 SECONDS] p "
         f"ON p.car = c.car WHERE c.speed > {r.randrange(100)}"
     ),
+    lambda r: (
+        "ISTREAM (SELECT a.car, b.lane FROM cars [RANGE 3 SECONDS] a JOIN cars [RANGE 2 SECONDS] b "
+        f"ON a.car = b.car AND a.speed < b.speed + {r.randrange(9)} "
+        f"WHERE a.lane = {r.randrange(4)} AND b.lane <> {r.randrange(4)})"
+    ),
+    lambda r: (
+        f"{r.choice(['ISTREAM', 'DSTREAM'])} (SELECT DISTINCT car FROM cars [RANGE 4 SECONDS] "
+        f"WHERE speed > {r.randrange(100)})"
+    ),
+    lambda r: (
+        "SELECT SUM(speed) AS s, MIN(lane) AS l FROM cars [RANGE 4 SECONDS SLIDE 2 SECONDS] "
+        f"WHERE car = '{r.choice('abc')}' HAVING SUM(speed) > {r.randrange(200)}"
+    ),
+    lambda r: (
+        "SELECT car, speed FROM cars [RANGE 6 SECONDS] "
+        f"WHERE lane = {r.randrange(4)} ORDER BY speed DESC, car LIMIT 2"
+    ),
 )
 KINDS: tuple[Draw, ...] = (*SELECTIONS, *WINDOWS, *PATTERNS, *SEQUENCES, *HYBRIDS, *STANDING)
 

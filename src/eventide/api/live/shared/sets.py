@@ -18,6 +18,7 @@ from eventide.lang.sql.named.texts import NamedTexts
 from eventide.plan.events.written import refuse_written
 from eventide.plan.nodes import stored_streams
 from eventide.plan.sharing.part_rows import part_numbers
+from eventide.plan.sharing.rules import RULES_OF_SETS
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from eventide.store import Store
@@ -58,7 +59,7 @@ class SetPlanner:
         self.lateness_us = lateness_us
         self.max_lag_us = max_lag_us
         self.part_numbers = part_numbers()
-        self.planner = ManyPlanner(self.plan_text, part_numbers=self.part_numbers)
+        self.planner = ManyPlanner(self.plan_text, RULES_OF_SETS, self.part_numbers)
         self.catalog = named.catalog()
         self.inlined = named.inlined()
 
@@ -81,7 +82,7 @@ class SetPlanner:
         catalog, inlined = self.named.catalog(), self.named.inlined()
         if (catalog, inlined) != (self.catalog, self.inlined):
             self.catalog, self.inlined = catalog, inlined
-            self.planner = ManyPlanner(self.plan_text, part_numbers=self.part_numbers)
+            self.planner = ManyPlanner(self.plan_text, RULES_OF_SETS, self.part_numbers)
 
     def lone(self, plan: Plan) -> tuple[LiveEngine, LiveState]:
         """Return the engine of a query that runs by itself, and the state it begins with."""

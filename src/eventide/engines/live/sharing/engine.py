@@ -47,6 +47,8 @@ class SharedEngine(LiveEngine):
         catalog: Mapping[str, Schema],
         lateness_us: int = 0,
         max_lag_us: int | None = None,
+        *,
+        standing: bool = False,
     ) -> SharedEngine:
         """Return the engine of queries that read these streams, all of them."""
         names = sorted(streams)
@@ -56,7 +58,7 @@ class SharedEngine(LiveEngine):
             LiveFeed(leaf.scan.stream, leaf.schema, (place,)) for place, leaf in enumerate(leaves)
         )
         # It has the methods of a tree that the engine calls.
-        tree = cast("OperatorTree", SharedTree(leaves))
+        tree = cast("OperatorTree", SharedTree(leaves, ends=not standing))
         return cls(scans[0], tree, feeds, lateness_us, None, max_lag_us)
 
     def fits(self, catalog: Mapping[str, Schema]) -> bool:

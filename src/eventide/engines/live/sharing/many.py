@@ -55,7 +55,7 @@ class ManyStep:
         """Add what a step of queries that share gave."""
         for each in step.rows:
             numbers = each.rows.column(QUERY).to_numpy()
-            self.rows.append(ManyRows(numbers, each.rows.select(each.template.columns)))
+            self.rows.append(ManyRows(numbers, each.rows.select(each.columns)))
         self.late += step.late
         self.failed |= step.failed
 
@@ -97,14 +97,18 @@ class ManyQueries:
 
     def add(self, portion: Portion, following: Mapping[str, int] = NOTHING_REACHED) -> None:
         """Let queries of a template begin now."""
-        self.queries_over(portion.template.streams).add(portion, following)
+        standing = portion.template.plan.standing is not None
+        self.queries_over(portion.template.streams, standing=standing).add(portion, following)
 
-    def queries_over(self, streams: Streams) -> SharedQueries:
+    def queries_over(self, streams: Streams, *, standing: bool = False) -> SharedQueries:
         """Return the queries that share and read these streams, all of them; new ones may join."""
         for each in self.shared:
-            if each.streams == streams and each.engine.fits(self.catalog):
+            alike = each.streams == streams and each.engine.shared.ends != standing
+            if alike and each.engine.fits(self.catalog):
                 return each
-        engine = SharedEngine.over(streams, self.catalog, self.lateness_us, self.max_lag_us)
+        engine = SharedEngine.over(
+            streams, self.catalog, self.lateness_us, self.max_lag_us, standing=standing
+        )
         self.shared.append(SharedQueries(engine))
         return self.shared[-1]
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eventide.lang.shapes import Blank, Shaped, TextConstant, TextShape, TextShapes, shape_of
 from eventide.plan.expressions import Literal, Scalar
-from eventide.plan.sharing.choose_parts import with_shared_parts
+from eventide.plan.sharing.choose_parts import FEWEST, with_shared_parts
 from eventide.plan.sharing.part_rows import part_numbers as new_part_numbers
 from eventide.plan.sharing.portion import Portion, portions_of
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
@@ -63,6 +63,9 @@ class ManyPlanner:
         groups: dict[int, ShapeGroup] = {}
         for number, text in enumerate(texts, first):
             self.sort_out(number, self.shapes.find(text), found, members, groups)
+        for group in [each for each in groups.values() if each.runs_alone]:
+            del groups[id(group.shape)]
+            found.lone |= {each: self.plan(texts[each - first], None) for each in group.numbers}
         alike = [each for each in groups.values() if each.waits_for_the_same]
         for group in alike if self.rules.share_followers else ():
             del groups[id(group.shape)]
@@ -179,6 +182,11 @@ class ShapeGroup:
         """Add a query."""
         self.numbers.append(number)
         self.values.append(values)
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether it does not pay that they run as one: a standing query with no other like it."""
+        return self.shape.plan.standing is not None and len(self.numbers) < FEWEST
 
     @property
     def waits_for_the_same(self) -> bool:

@@ -21,6 +21,10 @@ from eventide.plan.sharing.portion import Portion
 from eventide.plan.sharing.share_windows import WINDOWS
 from eventide.plan.sharing.template import QUERY, Template
 from eventide.plan.tree import remembers
+from eventide.schema import SEQ
+
+NUMBER_BITS = 28
+"""Standing queries know events by their numbers: an event is another one for each query."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,19 @@ class TemplateTree:
     @cached_property
     def is_idle_when_empty(self) -> bool:
         """Whether, while nothing is remembered, only events that are numbered matter."""
-        return not any(remembers(each) for each in self.template.common)
+        return self.can_divide and not any(remembers(each) for each in self.template.common)
+
+    @cached_property
+    def can_divide(self) -> bool:
+        """Whether what queries remember can be taken apart, and put together."""
+        return self.template.plan.standing is None
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a query's rows, as they are reported live."""
+        if self.can_divide:
+            return self.template.columns
+        return tuple(name for name in self.tree.output_schema.names if name != QUERY)
 
 
 def number_column(leaf: TreeLeaf) -> str:
@@ -180,6 +196,9 @@ class TemplateRun:
         for name in wanted.schema.names:
             if name == key:
                 columns.append(to_arrow(numbers))
+            elif name == SEQ and not self.tree.can_divide:
+                seq = to_numpy(rows.column(name))[events]
+                columns.append(to_arrow((seq << NUMBER_BITS) + numbers))
             elif name.startswith("$"):
                 own = name.removesuffix(suffix) if suffix else name
                 columns.append(self.table.column(own).take(of_query))

@@ -19,7 +19,7 @@ import pyarrow as pa
 from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.live.feeds import within
 from eventide.engines.live.sharing.known import KnownPortions
-from eventide.engines.live.sharing.numbers import GONE, LEAF_BITS, AllNumbers, entries
+from eventide.engines.live.sharing.numbers import LEAF_BITS, AllNumbers, entries
 from eventide.engines.live.sharing.parts import Reached, unread, with_read, with_readers
 from eventide.engines.live.sharing.run import TemplateRun, TemplateTree
 from eventide.engines.live.sharing.windows import FROM_THE_START
@@ -44,6 +44,8 @@ class TemplateRows:
 
     template: Template
     rows: pa.RecordBatch
+    columns: tuple[str, ...]
+    """The columns of a query's rows."""
 
 
 @dataclass
@@ -88,7 +90,8 @@ class SharedTree(Stateful[SharedStates]):
     known: dict[str, KnownPortions] = field(default_factory=dict, compare=False)
     """The queries that a state which is read may be of, by the digest of their template."""
     reporter: None = field(default=None, init=False)
-    ends: bool = field(default=True, init=False)
+    ends: bool = True
+    """Whether it can be told that no event will follow: standing queries stop at the newest."""
 
     @cached_property
     def owner(self) -> Owner:
@@ -110,7 +113,7 @@ class SharedTree(Stateful[SharedStates]):
         """The columns of the rows of each template, without those that say whose they are."""
         for each in self.templates.values():
             schema = each.tree.output_schema
-            yield pa.schema([schema.field(name) for name in each.template.columns])
+            yield pa.schema([schema.field(name) for name in each.columns])
 
     def initial_state(self) -> SharedStates:
         """Return the state without queries."""
@@ -241,7 +244,7 @@ class SharedTree(Stateful[SharedStates]):
         """Free what queries that have left remember."""
         here = states.numbers.with_parts
         for run in states.runs:
-            if run.has_gone:
+            if run.has_gone and run.tree.can_divide:
                 run.states = run.tree.tree.of_keys(run.states, among(here))
                 run.has_gone = False
 
@@ -256,6 +259,7 @@ class SharedTree(Stateful[SharedStates]):
             if own:
                 run = self.run_of(fresh, old.tree.template)
                 run.windows, run.states, run.done = old.windows, old.states, old.done
+                run.has_gone = old.has_gone
             for portion in own:
                 self.add(fresh, portion)
         return fresh
@@ -282,6 +286,7 @@ class SharedTree(Stateful[SharedStates]):
         # One that left may come back, and is not to meet what it once remembered here.
         self.forget_gone(states)
         self.forget_gone(other)
+        new = {digest for digest in other.places if digest not in states.places}
         for theirs in other.runs:
             if theirs.tree.template.digest not in states.places:
                 self.run_of(states, theirs.tree.template).windows = theirs.windows
@@ -292,6 +297,9 @@ class SharedTree(Stateful[SharedStates]):
             self.add(states, portion)
         for theirs in other.runs:
             run = self.run_of(states, theirs.tree.template)
+            if theirs.tree.template.digest in new and not theirs.tree.can_divide:
+                run.states, run.has_gone = theirs.states, theirs.has_gone
+                continue
             if twice.any():
                 theirs.states = run.tree.tree.of_keys(theirs.states, among(theirs_all[~twice]))
             run.states = run.tree.tree.united(run.states, theirs.states)
@@ -332,7 +340,7 @@ class SharedTree(Stateful[SharedStates]):
             if output.num_rows and run.tree.rows_name in states.indexes:
                 output = self.passed_on(states, run, output, matched)
             if output.num_rows:
-                emitted.append(TemplateRows(run.tree.template, output))
+                emitted.append(TemplateRows(run.tree.template, output, run.tree.columns))
         return states, tuple(emitted)
 
     def passed_on(
@@ -358,8 +366,7 @@ class SharedTree(Stateful[SharedStates]):
 
     def only_here(self, states: SharedStates, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows without those of queries that have left."""
-        places, _ = states.numbers.of(to_numpy(rows.column(QUERY)))
-        return rows.filter(to_arrow(places != GONE))
+        return rows.filter(to_arrow(states.numbers.here(to_numpy(rows.column(QUERY)))))
 
     def fail(self, states: SharedStates, place: int, error: Exception) -> None:
         """End all queries of a template that cannot go on, and those of which it is a part."""
@@ -459,7 +466,8 @@ class SharedTree(Stateful[SharedStates]):
         for place, run in enumerate(state.runs):
             parts.append(run.tree.template.digest.encode())
             parts.append(here[places == place].tobytes())
-            kept = run.tree.tree.of_keys(run.states, among(here)) if run.has_gone else run.states
+            divides = run.has_gone and run.tree.can_divide
+            kept = run.tree.tree.of_keys(run.states, among(here)) if divides else run.states
             parts.append(run.tree.tree.write(kept))
             parts.append(b"" if run.windows is None else run.windows.write())
         return join_parts([bytes([state.took_more]), *parts])
@@ -484,6 +492,8 @@ class SharedTree(Stateful[SharedStates]):
                 message = f"the state is of {len(wanted)} queries of a template, {found} are known"
                 raise StateError(message, hint="subscribe to the same queries first")
             run.states = run.tree.tree.read(operators)
+            # What is not taken apart may be of queries that have left.
+            run.has_gone = not run.tree.can_divide
         return states
 
 
