@@ -72,6 +72,8 @@ BETWEEN_ROOMS = {
     ("plan/sharing/followers", "plan/algebra/nodes"),
     # Every node says how its rows go, those of a sequence never.
     ("plan/algebra/nodes", "plan/standing/edges"),
+    # What follows may be of several streams.
+    ("engines/history/algebra/spans", "plan/standing/nodes"),
 }
 ONLY_IN = {
     "pyspark": ("engines/spark/",),

@@ -4,7 +4,8 @@
     all of a sequence [── within ──]       [── within ──]      the rest is not read
 
 The index finds the leaves in which a first event can be. Everything that follows it within the
-bound is read, and goes through the ordinary operators.
+bound is read, and goes through the ordinary operators. So what follows has to be made of events
+that come after the first one: a moving sum, say, is not.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from eventide.engines.history.pruning import merged
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.operators.expressions.evaluate import evaluate_predicate
-from eventide.plan.algebra.nodes import Follows
+from eventide.plan.algebra.nodes import Follows, InstantAggregate
 from eventide.plan.expressions import columns_of, conjuncts
-from eventide.plan.nodes import Filter, Project, Scan
+from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
+from eventide.plan.standing.nodes import Merge
 from eventide.plan.tree import Plan
-from eventide.schema import TS
+from eventide.schema import START_TS, TS
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
 
@@ -56,6 +58,8 @@ def spans_of(plan: Plan, sources: Mapping[str, EventSource]) -> Spans | str:
     if first is None:
         return "no condition with a constant is on the first event of a bounded sequence"
     within_us, leaf, scan = first
+    if not _begins_with_first(_follows(plan)):
+        return "what follows depends on events that came before the first one"
     source = sources[scan.stream]
     if not isinstance(source, Snapshot):
         return "it is not a stored stream"
@@ -81,8 +85,7 @@ def spans_of(plan: Plan, sources: Mapping[str, EventSource]) -> Spans | str:
 
 def first_of(plan: Plan) -> tuple[int, Filter, Scan] | None:
     """Return how long results can be, and the filter of their first events, if both are known."""
-    while isinstance(plan, Filter | Project):
-        plan = plan.source
+    plan = _follows(plan)
     if not isinstance(plan, Follows) or plan.within_us is None:
         return None
     within_us, below = plan.within_us, plan.left
@@ -96,6 +99,42 @@ def first_of(plan: Plan) -> tuple[int, Filter, Scan] | None:
                 below = below.left
             case _:
                 return None
+
+
+def _follows(plan: Plan) -> Plan:
+    """Return what is below filters and projections."""
+    while isinstance(plan, Filter | Project):
+        plan = plan.source
+    return plan
+
+
+def _begins_with_first(plan: Plan) -> bool:
+    """Whether rows are made of nothing that came before they began.
+
+    A row of one event is that event. One of several keeps the start of the first of them, but a
+    projection may give it another: a point at its end, say.
+    """
+    match plan:
+        case Filter() | DerivedStream() | Merge():
+            return all(map(_begins_with_first, plan.children))
+        case Project(source=source):
+            keeps = plan.origin(TS) == TS and plan.origin(START_TS) == START_TS
+            return _is_of_one_event(plan) or (keeps and _begins_with_first(source))
+        case InstantAggregate(source=source):
+            return _is_of_one_event(source)
+        case Follows():
+            return all(map(_begins_with_first, plan.children))
+    return isinstance(plan, Scan)
+
+
+def _is_of_one_event(plan: Plan) -> bool:
+    """Whether each row is made of one event, at its time."""
+    match plan:
+        case Project(source=source):
+            return plan.origin(TS) == TS and _is_of_one_event(source)
+        case Filter() | DerivedStream() | Merge():
+            return all(map(_is_of_one_event, plan.children))
+    return isinstance(plan, Scan)
 
 
 def times_of_first(leaf: Filter, scan: Scan, source: Snapshot, most: int) -> Int64s | None:
