@@ -12,9 +12,9 @@ from eventide.schema import START_TS, TS
 
 
 def bound_lengths(plan: Plan) -> Plan:
-    """Filter(ts - start_ts <= c, Sequence) -> the same, Sequence and those on its left within c.
+    """Filter(ts - start_ts <= c, Sequence) -> the same, Sequence and those below it within c.
 
-    A result starts where its left event does, so that one is not longer than the result.
+    A result takes as long as both its events and what is between them, so neither is longer.
     """
     return _bounded(plan, None)
 
@@ -31,6 +31,6 @@ def _bounded(plan: Plan, most_us: int | None) -> Plan:
             return plan.with_children(lambda source: _bounded(source, most_us))
         case Follows():
             most_us = least(most_us, plan.within_us)
-            left, right = _bounded(plan.left, most_us), _bounded(plan.right, None)
+            left, right = (_bounded(each, most_us) for each in (plan.left, plan.right))
             return replaced(plan, left=left, right=right, within_us=most_us)
     return plan.with_children(lambda source: _bounded(source, None))
