@@ -21,7 +21,7 @@ from eventide.plan.events.timed import fresh
 from eventide.plan.expressions import ALWAYS, Column, Expression, Literal
 from eventide.plan.tree import Row
 from eventide.plan.types import common_pair
-from eventide.schema import INT64, NULL, TS, DataType
+from eventide.schema import INT64, NULL, SEQ, TS, DataType
 
 
 @dataclass
@@ -180,6 +180,11 @@ def _computed(node: Fold, right: Events) -> list[CelName]:
         message = hint = ""
         if lower in TIMES:
             message, hint = f"{each.text} is a time of every event", "choose another name"
+        elif lower == SEQ:
+            message, hint = (
+                f"{each.text} is the number of every stored event",
+                "choose another name",
+            )
         elif lower in seen:
             message, hint = f"{each.text} is computed twice", "leave one of them out"
         elif right.find(each.text) is not None:

@@ -82,6 +82,9 @@ def _unclosed(text: str, place: int) -> ParseError | None:
     opened = Span(place, place + 1)
     if text[place : place + 1] == "'":
         return ParseError("a string is not closed", span=opened, hint="end it with '")
+    if text[place : place + 2] in ('""', "``"):
+        empty = Span(place, place + 2)
+        return ParseError("a name is empty", span=empty, hint="write it between the quotes")
     if text[place : place + 1] in ('"', "`"):
         quote = text[place]
         return ParseError("a quoted name is not closed", span=opened, hint=f"end it with {quote}")

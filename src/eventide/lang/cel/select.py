@@ -10,7 +10,7 @@ from eventide.lang.cel.tree import CelItem, Value
 from eventide.lang.cel.values import ValueReader, spelled
 from eventide.plan.bind import bind_expression, cast_implicitly
 from eventide.plan.expressions import Expression
-from eventide.schema import INT64, NULL
+from eventide.schema import INT64, NULL, SEQ
 
 
 def selected_events(items: tuple[CelItem, ...], events: Events, reader: ValueReader) -> Events:
@@ -61,6 +61,9 @@ def is_name(value: Value) -> bool:
 def name_of(item: CelItem) -> str:
     """Return the name of an item."""
     if item.name is not None:
+        if item.name.text.lower() == SEQ:
+            message = f"{item.name.text} is the number of every stored event"
+            raise BindError(message, span=item.name.span, hint="choose another name")
         return item.name.text
     assert item.value is not None
     if is_name(item.value):
