@@ -51,20 +51,27 @@ class AlgebraCase:
 
 
 def run_templates(setting: AlgebraSetting) -> list[Finding]:
-    """Time all queries of each template, one after the other."""
+    """Time each query of each template by itself; the slowest one of a template counts."""
     events = setting.uniform
-
-    def ask(name: str) -> list[pa.Table]:
-        return [ev.cel(text, s=events).to_arrow() for text in queries_of(name)]
-
-    for name in TEMPLATES:
-        ask(name)
-    seconds = race({name: partial(ask, name) for name in TEMPLATES})
-    count = QUERIES * events.num_rows
+    ways = {
+        f"{name} {number}": partial(ask, text, events)
+        for name in TEMPLATES
+        for number, text in enumerate(queries_of(name))
+    }
+    for work in ways.values():
+        work()
+    seconds = race(ways)
+    count = events.num_rows
     return [
-        Finding(name, spent, "2 M events/s", count / WANTED, at_least(1), events=count)
-        for name, spent in seconds.items()
+        Finding(name, slowest, "2 M events/s", count / WANTED, at_least(1), events=count)
+        for name in TEMPLATES
+        for slowest in [max(seconds[f"{name} {number}"] for number in range(QUERIES))]
     ]
+
+
+def ask(text: str, events: pa.Table) -> pa.Table:
+    """Answer a query of a template."""
+    return ev.cel(text, s=events).to_arrow()
 
 
 def run_tops(setting: AlgebraSetting) -> list[Finding]:
@@ -105,9 +112,9 @@ def rows_of(table: pa.Table) -> list[tuple[object, ...]]:
 ALGEBRA_CASES = (
     AlgebraCase(
         "templates",
-        f"{QUERIES} queries of each template of the document, one after the other: three events "
-        "that follow each other, with conditions on each (Stat), with a parameter (Dyn), within 20 "
-        "events (Filter), iterated (NonDeterministic), with sums (Agg)",
+        f"single queries of each template of the document, the slowest of {QUERIES} with other "
+        "constants: three events that follow each other, with conditions on each (Stat), with a "
+        "parameter (Dyn), within 20 events (Filter), iterated (NonDeterministic), with sums (Agg)",
         run_templates,
     ),
     AlgebraCase(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 RANGE = 0.7
 """The share of values that a range has."""
 QUERIES = 5
-"""Queries of a template with other constants; what is timed is all of them."""
+"""Queries of a template, with other constants each."""
 _PRIMARY, _PARAMETER = "a0", "a3"
 
 
