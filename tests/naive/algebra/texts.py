@@ -279,6 +279,11 @@ class Written:
     text: str
     streams: Streams
     found: Bag
+    meaning: Meaning
+
+    def answer(self, streams: Mapping[str, Sequence[Row]]) -> Bag:
+        """The results of the twin for other events."""
+        return self.meaning(bags_of(streams))
 
 
 def written(seed: int, depth: int) -> Written:
@@ -286,15 +291,19 @@ def written(seed: int, depth: int) -> Written:
     choose = random.Random(seed)
     while True:
         part, given = Writer(choose).part(depth), streams(choose, 10)
-        bags = {name: events([replace_seq(row) for row in rows]) for name, rows in given.items()}
         with suppress(TooMuch):
-            found = part.meaning(bags)
+            found = part.meaning(bags_of(given))
             if found:
                 text = part.text if part.is_query or choose.random() < 0.5 else f"FROM {part.text}"
-                return Written(text, given, found)
+                return Written(text, given, found, part.meaning)
 
 
-def replace_seq(row: Row) -> Row:
+def bags_of(streams: Mapping[str, Sequence[Row]]) -> dict[str, Bag]:
+    """Rows as the twin has them: as events without a number."""
+    return {name: events([without_seq(row) for row in rows]) for name, rows in streams.items()}
+
+
+def without_seq(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "_seq"}
 
 
