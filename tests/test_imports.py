@@ -32,6 +32,10 @@ PATTERN = """SELECT * FROM cars MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts
 SITUATIONS = """FROM cars PARTITION BY car DEFINE fast AS speed > 5, slow AS accel < 0
     PATTERN fast meets slow WITHIN 5 MINUTES RETURN max(fast.speed) AS top"""
 STANDING = "SELECT car, COUNT(*) AS n FROM cars [RANGE 5 MINUTES] GROUP BY car"
+FRAME = """SELECT car, AVG(speed) OVER (PARTITION BY car ORDER BY ts
+    RANGE BETWEEN INTERVAL '2' MINUTE PRECEDING AND CURRENT ROW) AS m FROM cars"""
+JOIN = """SELECT a.car, b.speed FROM cars [RANGE 5 MINUTES] AS a
+    JOIN cars [RANGE 1 MINUTE] AS b ON a.car = b.car"""
 
 NEVER = {
     *("pandas", "polars", "pyspark", "duckdb", "click", "rich", "asyncio", "xml", "urllib.request"),
@@ -41,6 +45,7 @@ NEVER = {
 }
 ROOMS = {
     "windows": {"eventide.operators.windows.by_time"},
+    "frames": {"eventide.operators.windows.frames"},
     "patterns": {"eventide.operators.patterns.match", "eventide.lang.sql.patterns.plan"},
     "situations": {"eventide.operators.situations.match", "eventide.lang.sql.situations.plan"},
     "standing": {
@@ -80,8 +85,10 @@ def imported(folder: Path, text: str, call: str) -> set[str]:
         (PATTERN, "sql", "patterns", 333),
         (SITUATIONS, "tpstream", "situations", 311),
         (STANDING, "sql", "standing", 399),
+        (FRAME, "sql", "frames", 291),
+        (JOIN, "sql", "standing", 399),
     ],
-    ids=["condition", "average", "pattern", "situations", "standing"],
+    ids=["condition", "average", "pattern", "situations", "standing", "frame", "join"],
 )
 def test_a_query_imports_what_it_needs(
     folder: Path, text: str, call: str, room: str | None, most: int

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int64s
 
 
@@ -17,7 +18,7 @@ def listed_as_json(lengths: Int64s, values: pa.Array, counts: pa.Array) -> pa.Ar
     pairs = pc.binary_join_element_wise("[", as_json(values), ", ", amounts, "]", "")
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), pairs), ", ")
+    joined = pc.binary_join(pa.ListArray.from_arrays(to_arrow(offsets), pairs), ", ")
     return pc.binary_join_element_wise("[", joined, "]", "")
 
 

@@ -32,6 +32,7 @@ from eventide.accumulators.columns import (
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
 from eventide.accumulators.json_lists import listed_as_json
 from eventide.accumulators.picks import holds, take_rows
+from eventide.arrays import to_arrow
 from eventide.kernels.aggregates.ranked import count_ranks, most_frequent_ranks, ranks_at_share
 from eventide.kernels.compiled import Floats, Int64s, frozen
 from eventide.kernels.ordering import ranges
@@ -68,7 +69,7 @@ class KeptValues(Accumulator):
         order = np.argsort(groups.of_row, kind="stable")
         values, bounds = opened_lists(partials[0])
         lengths = np.diff(bounds)[order]
-        inside = values.take(pa.array(ranges(bounds[:-1][order], lengths)))
+        inside = values.take(to_arrow(ranges(bounds[:-1][order], lengths)))
         totals = np.bincount(groups.of_row[order], weights=lengths, minlength=groups.count)
         return [listed(inside, totals.astype(np.int64), self.types[0])]
 
@@ -76,7 +77,7 @@ class KeptValues(Accumulator):
         """Put the values of each frame one behind another."""
         values, inner = self.opened(partials, frames)
         lengths = inner.right - inner.left
-        inside = values.take(pa.array(ranges(inner.left, lengths)))
+        inside = values.take(to_arrow(ranges(inner.left, lengths)))
         return [listed(inside, lengths, self.types[0])]
 
     def opened(self, partials: Columns, frames: Frames) -> tuple[pa.Array, Frames]:
@@ -100,8 +101,8 @@ def listed(
     """Return values as lists of these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    mask = pa.array(lengths == 0) if empty_is_null else None
-    return pa.ListArray.from_arrays(pa.array(offsets), values, type=kind, mask=mask)
+    mask = to_arrow(lengths == 0) if empty_is_null else None
+    return pa.ListArray.from_arrays(to_arrow(offsets), values, type=kind, mask=mask)
 
 
 def opened_lists(lists: pa.Array) -> tuple[pa.Array, Int64s]:
@@ -142,7 +143,7 @@ class Quantile(KeptValues):
     def over(self, values: pa.Array, frames: Frames) -> pa.Array:
         """Return the quantile of each frame; null for one without values."""
         if self.function == "approx_quantile":
-            values = pa.array(bucket_keys(values))
+            values = to_arrow(bucket_keys(values))
         ranks, distinct = ranked(values)
         low, high = (np.empty(len(frames.left), np.int64) for _ in range(2))
         between, tree = np.empty(len(low)), np.zeros(len(distinct) + 1, np.int64)
@@ -151,7 +152,7 @@ class Quantile(KeptValues):
         if self.function == "quantile_disc":
             return take_rows(distinct, low)
         if self.function == "approx_quantile":
-            return take_rows(pa.array(bucket_values(int64s(distinct))), low)
+            return take_rows(to_arrow(bucket_values(int64s(distinct))), low)
         numbers = np.append(as_numbers(distinct), np.nan)
         one, other = numbers[low], numbers[high]
         with np.errstate(invalid="ignore", over="ignore"):
@@ -168,7 +169,7 @@ class DistinctCount(KeptValues):
         ranks, distinct = ranked(values)
         found = np.empty(len(frames.left), np.int64)
         count_ranks(ranks, frames.left, frames.right, np.zeros(len(distinct), np.int64), found)
-        return pa.array(found)
+        return to_arrow(found)
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,8 @@ class Frequent(KeptValues):
         if self.count is None:
             return take_rows(distinct, found[:, 0])
         there = found >= 0
-        chosen = distinct.take(pa.array(found[there]))
-        return listed_as_json(there.sum(axis=1), chosen, pa.array(times[there]))
+        chosen = distinct.take(to_arrow(found[there]))
+        return listed_as_json(there.sum(axis=1), chosen, to_arrow(times[there]))
 
 
 @dataclass(frozen=True)
@@ -200,10 +201,10 @@ class TextList(KeptValues):
     def over(self, values: pa.Array, frames: Frames) -> pa.Array:
         """Return the text of each frame."""
         lengths = frames.right - frames.left
-        inside = values.take(pa.array(ranges(frames.left, lengths)))
+        inside = values.take(to_arrow(ranges(frames.left, lengths)))
         lists = listed(inside, lengths, pa.list_(self.type))
         joined = pc.binary_join(lists, self.separator)
-        return pc.if_else(pa.array(lengths > 0), joined, pa.scalar(None, joined.type))
+        return pc.if_else(to_arrow(lengths > 0), joined, pa.scalar(None, joined.type))
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class ValueList(KeptValues):
         value, condition = values
         chosen = holds(condition)
         lengths = chosen.astype(np.int64)
-        return [listed(value.filter(pa.array(chosen)), lengths, self.types[0])]
+        return [listed(value.filter(to_arrow(chosen)), lengths, self.types[0])]
 
     def over(self, values: pa.Array, frames: Frames) -> pa.Array:
         """Return the list of each frame."""
@@ -238,7 +239,7 @@ class ValueList(KeptValues):
         if self.distinct:
             owner, first = first_sights(one_spelling(values), places, lengths)
             places, lengths = places[first], np.bincount(owner[first], minlength=len(lengths))
-        return listed(values.take(pa.array(places)), lengths, self.types[0], empty_is_null=True)
+        return listed(values.take(to_arrow(places)), lengths, self.types[0], empty_is_null=True)
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ class DistinctOf(KeptValues):
         lengths = frames.right - frames.left
         places = ranges(frames.left, lengths)
         owner, first = first_sights(values, places, lengths)
-        lifted = self.inner.lift(values.take(pa.array(places[first])))
+        lifted = self.inner.lift(values.take(to_arrow(places[first])))
         groups = Groups(frozen(owner[first]), len(lengths))
         return self.inner.finish(self.inner.by_group(lifted, groups))
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from eventide.accumulators.columns import floats, int64s, numbers_column
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
 from eventide.accumulators.sums import FloatSums
+from eventide.arrays import to_arrow
 from eventide.kernels.aggregates.sums import co_deviations, products
 from eventide.kernels.compiled import Floats, Int64s, frozen
 
@@ -62,7 +63,7 @@ class Deviation(Moments):
         """Return the partial of each row alone."""
         numbers = floats(values[0])
         counts = values[0].is_valid().cast(pa.int64())
-        return self.sums.lift_pairs([(pa.array(numbers), None), product(numbers, numbers)], counts)
+        return self.sums.lift_pairs([(to_arrow(numbers), None), product(numbers, numbers)], counts)
 
     def finish(self, partials: Columns) -> pa.Array:
         """Return the answers; null for too few values: a sample needs two."""
@@ -89,9 +90,9 @@ class Covariance(Moments):
         both = [each.is_valid().to_numpy(zero_copy_only=False) for each in values]
         valid = both[0] & both[1]
         first, second = (frozen(np.where(valid, floats(each), 0.0)) for each in values)
-        pairs = [(pa.array(each), None) for each in (first, second)]
+        pairs = [(to_arrow(each), None) for each in (first, second)]
         squares = [product(*each) for each in ((first, second), (first, first), (second, second))]
-        return self.sums.lift_pairs([*pairs, *squares], pa.array(valid.astype(np.int64)))
+        return self.sums.lift_pairs([*pairs, *squares], to_arrow(valid.astype(np.int64)))
 
     def finish(self, partials: Columns) -> pa.Array:
         """Return the answers; null where there is none."""
@@ -115,7 +116,7 @@ def product(one: Floats, other: Floats) -> tuple[pa.Array, pa.Array | None]:
     """Return products as pairs of doubles; no second ones if all are zero, as of small integers."""
     high, low = np.empty(len(one)), np.empty(len(one))
     products(one, other, high, low)
-    return pa.array(high), pa.array(low) if low.any() else None
+    return to_arrow(high), to_arrow(low) if low.any() else None
 
 
 def deviations(counts: Int64s, first: Pair, second: Pair, mixed: Pair) -> Floats:

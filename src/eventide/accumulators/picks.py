@@ -102,7 +102,7 @@ class ChosenFirstOrLast(Accumulator):
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the values, and one where the condition holds."""
         value, condition = values
-        return [value, pa.array(holds(condition).astype(np.int64))]
+        return [value, to_arrow(holds(condition).astype(np.int64))]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -112,7 +112,7 @@ class ChosenFirstOrLast(Accumulator):
         (first_by_group if self.first else last_by_group)(frozen(groups.of_row[there]), rows)
         add_by_group(counts, groups.of_row, totals)
         rows[rows >= 0] = there[rows[rows >= 0]]
-        return [take_rows(partials[0], rows), pa.array(totals)]
+        return [take_rows(partials[0], rows), to_arrow(totals)]
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""
@@ -127,7 +127,7 @@ class ChosenFirstOrLast(Accumulator):
         totals = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=totals[1:])
         many = totals[frames.right] - totals[frames.left]
-        return [take_rows(partials[0], rows), pa.array(many)]
+        return [take_rows(partials[0], rows), to_arrow(many)]
 
     def finish(self, partials: Columns) -> pa.Array:
         """Return the values."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import floats, int64s, list_of, low_parts
 from eventide.accumulators.contract import Columns, Frames, Groups
+from eventide.arrays import to_arrow
 from eventide.kernels.aggregates.expansions import (
     LARGEST,
     LONGEST,
@@ -91,7 +92,7 @@ def expanded(parts: Columns, groups: Groups, wanted: Bools) -> tuple[Int64s, Flo
     chosen = np.flatnonzero(wanted)
     numbers = np.cumsum(wanted) - 1
     owner = numbers[groups.of_row[rows]]
-    values, offsets = _components([part.take(pa.array(rows)) for part in parts])
+    values, offsets = _components([part.take(to_arrow(rows)) for part in parts])
     owners = np.repeat(owner, np.diff(offsets))
     order = np.argsort(owners, kind="stable")
     found = np.empty((len(chosen), LONGEST))
@@ -116,7 +117,7 @@ def expanded_frames(parts: Columns, frames: Frames) -> tuple[pa.Array, pa.Array,
 def _together(sums: Floats) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Return high, low and rest of sums, which are rows of doubles."""
     behind = rests(sums, np.arange(len(sums)), len(sums))
-    return pa.array(sums[:, 0]), pa.array(sums[:, 1]), behind
+    return to_arrow(sums[:, 0]), to_arrow(sums[:, 1]), behind
 
 
 def rests(expansions: Floats, rows: Int64s, count: int) -> pa.Array:
@@ -128,9 +129,9 @@ def rests(expansions: Floats, rows: Int64s, count: int) -> pa.Array:
     lengths[rows] = np.count_nonzero(behind, axis=1)
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    values = pa.array(behind[behind != 0.0])
-    none = pa.array(lengths == 0)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, type=REST, mask=none)
+    values = to_arrow(behind[behind != 0.0])
+    none = to_arrow(lengths == 0)
+    return pa.ListArray.from_arrays(to_arrow(offsets), values, type=REST, mask=none)
 
 
 def _components(parts: Columns) -> tuple[Floats, Int64s]:
@@ -152,7 +153,7 @@ def rounded_parts(parts: Columns) -> tuple[Floats, Floats]:
     round_wide(wide, total, left)
     others = np.flatnonzero(longer | ~(np.abs(wide[0]) < SURELY_FINITE))
     if len(others):
-        found = _rounded_expansions([part.take(pa.array(others)) for part in parts])
+        found = _rounded_expansions([part.take(to_arrow(others)) for part in parts])
         total[others], left[others] = found
     return total, left
 

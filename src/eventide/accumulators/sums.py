@@ -65,7 +65,7 @@ class Count(Accumulator):
         """Merge the partials of each frame."""
         running = np.zeros(len(partials[0]) + 1, np.int64)
         np.cumsum(int64s(partials[0]), out=running[1:])
-        return [pa.array(running[frames.right] - running[frames.left])]
+        return [to_arrow(running[frames.right] - running[frames.left])]
 
     def finish(self, partials: Columns) -> pa.Array:
         """Return the counts."""
@@ -186,7 +186,7 @@ def _sum_by_group(
     lows = low_parts(pair[1])
     if rest is None:
         sum_pairs_by_group(floats(pair[0]), lows, groups.of_row, high, low)
-        return pa.array(high), pa.array(low), None
+        return to_arrow(high), to_arrow(low), None
     sum_floats_by_group(floats(pair[0]), lows, groups.of_row, high, low, doubt)
     if rest.null_count < len(rest):
         doubt[groups.of_row[rest.is_valid().to_numpy(zero_copy_only=False)]] = True
@@ -194,7 +194,7 @@ def _sum_by_group(
         return to_arrow(high), to_arrow(low), pa.nulls(groups.count, REST)
     chosen, found = expanded((*pair, rest), groups, doubt)
     high[chosen], low[chosen] = found[:, 0], found[:, 1]
-    return pa.array(high), pa.array(low), rests(found, chosen, groups.count)
+    return to_arrow(high), to_arrow(low), rests(found, chosen, groups.count)
 
 
 def _sum_by_frame(
@@ -207,7 +207,7 @@ def _sum_by_frame(
     pairs = (floats(pair[0]), low_parts(pair[1]))
     doubt = sum_floats_by_frame(pairs, frames.left, frames.right, suffix, (high, low))
     if rest is None:
-        return pa.array(high), pa.array(low), None
+        return to_arrow(high), to_arrow(low), None
     if not count or (not doubt and rest.null_count == rows):
         return to_arrow(high), to_arrow(low), pa.nulls(count, REST)
     return expanded_frames((*pair, rest), frames)
@@ -220,7 +220,7 @@ def _rounded(high: pa.Array, low: pa.Array, rest: pa.Array | None) -> tuple[Floa
     if rest is None or rest.null_count == len(rest):
         return total, left
     rows = np.flatnonzero(rest.is_valid().to_numpy(zero_copy_only=False))
-    found = rounded_parts([part.take(pa.array(rows)) for part in (high, low, rest)])
+    found = rounded_parts([part.take(to_arrow(rows)) for part in (high, low, rest)])
     total[rows], left[rows] = found
     return total, left
 
@@ -248,13 +248,13 @@ class IntegerSum(Accumulator):
         else:
             low = int64s(values[0])
             high = low >> 63
-        return [pa.array(high), pa.array(low), *COUNT.lift(*values)]
+        return [to_arrow(high), to_arrow(low), *COUNT.lift(*values)]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
         high, low = np.zeros(groups.count, np.int64), np.zeros(groups.count, np.int64)
         sum_integers_by_group(int64s(partials[0]), int64s(partials[1]), groups.of_row, high, low)
-        return [pa.array(high), pa.array(low), *COUNT.by_group(partials[2:], groups)]
+        return [to_arrow(high), to_arrow(low), *COUNT.by_group(partials[2:], groups)]
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""
@@ -265,7 +265,7 @@ class IntegerSum(Accumulator):
         subtract_integers(
             frozen(running[0]), frozen(running[1]), frames.left, frames.right, high, low
         )
-        return [pa.array(high), pa.array(low), *COUNT.by_frame(partials[2:], frames)]
+        return [to_arrow(high), to_arrow(low), *COUNT.by_frame(partials[2:], frames)]
 
     def finish(self, partials: Columns) -> pa.Array:
         """Return the sums; null where there was no value."""

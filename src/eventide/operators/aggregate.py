@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Details, accumulator_for, distinct_of
+from eventide.arrays import to_arrow
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.plan.expressions import Aggregate
 from eventide.plan.render import render
@@ -37,7 +38,7 @@ def arguments_of(aggregate: Aggregate, rows: pa.RecordBatch) -> list[pa.Array]:
     parts = (aggregate.argument, aggregate.second, aggregate.condition)
     found = [evaluate(part, rows) for part in parts if part is not None]
     # COUNT(*) counts rows: any column without nulls will do.
-    return found or [pa.array(np.zeros(rows.num_rows, np.int64))]
+    return found or [to_arrow(np.zeros(rows.num_rows, np.int64))]
 
 
 def lift(aggregate: Aggregate, accumulator: Accumulator, rows: pa.RecordBatch) -> list[pa.Array]:

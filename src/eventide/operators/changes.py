@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 
@@ -65,7 +65,7 @@ class Changes:
     def take(self, places: Int64s) -> Changes:
         """Return the changes at these places."""
         return Changes(
-            self.rows.take(pa.array(places)),
+            self.rows.take(to_arrow(places)),
             self.at[places],
             self.exp[places],
             self.sign[places],

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.operators.checking import filled, require
 from eventide.operators.columns import concat_batches
 from eventide.operators.dividing import Wanted, rows_of, undivided
@@ -61,7 +61,7 @@ class OrderEvents(Stateful[EventsState]):
         after = EventsState(rows.slice(ready), state.left + ready)
         if not self.numbered:
             return after, leaving
-        numbers = pa.array(np.arange(state.left, state.left + ready))
+        numbers = to_arrow(np.arange(state.left, state.left + ready))
         place = self.output_schema.get_field_index(SEQ)
         columns = [*leaving.columns]
         columns[place : place + 1] = [numbers]

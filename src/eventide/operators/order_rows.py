@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s, one_spelling
 from eventide.accumulators.kept import opened_lists, ranked
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
@@ -48,7 +48,7 @@ def sorted_places(
         columns[f"value {place}"] = _ranked_lists(column) if _is_list(column.type) else column
         keys.append((f"null {place}", "descending" if key.nulls_first else "ascending"))
         keys.append((f"value {place}", "descending" if key.descending else "ascending"))
-    columns["came"] = pa.array(np.arange(len(values[0])))
+    columns["came"] = to_arrow(np.arange(len(values[0])))
     keys.append(("came", "ascending"))
     return pc.sort_indices(pa.table(columns), sort_keys=keys)
 
@@ -94,7 +94,7 @@ class OrderRows(Stateful[pa.RecordBatch]):
             return self.initial_state(), self.sorted(rows)
         if not self.in_time:
             return rows, self.initial_state()
-        ready = pa.array(int64s(rows.column(TS)) < until_us)
+        ready = to_arrow(int64s(rows.column(TS)) < until_us)
         return rows.filter(pc.invert(ready)), self.sorted(rows.filter(ready))
 
     def reached(self, state: pa.RecordBatch, until_us: int) -> int:  # noqa: ARG002 - not of rows

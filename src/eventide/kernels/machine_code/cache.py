@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from time import time
 from typing import Any, cast
@@ -21,6 +22,7 @@ from llvmlite import binding
 from numba.core import config
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
+from numba.core.environment import Environment, lookup_environment
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
@@ -122,6 +124,34 @@ class KernelCache(_Cache):
                 path.unlink(missing_ok=True)
 
 
+class CodeReader(pickle.Unpickler):
+    """Reads compiled code without the modules of numba that have helped to compile it.
+
+    Each function in a kernel has an environment with the names of its module, which only code in
+    object mode looks at. There is none here, and to import these modules takes longer than to load
+    all kernels of a query.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - whatever has the name
+        """Return what a name in the code stands for."""
+        if name == "_rebuild_env":
+            return _environment
+        return super().find_class(module, name)
+
+
+def _environment(module: str, constants: list[object], name: str) -> Environment:
+    """Return the environment of a function, with the names of its module if there are any yet."""
+    known: Environment | None = lookup_environment(name)
+    if known is not None:
+        return known
+    there = sys.modules.get(module)
+    made = Environment({"__name__": module} if there is None else vars(there))
+    made.consts[:] = constants
+    made.env_name = name
+    Environment._memo[name] = made
+    return made
+
+
 def _rebuilt(content: bytes, target_context: Any) -> CompileResult | None:  # noqa: ANN401 - numba's
     """Return the code of a file, ready to be called; None if this process cannot make it so.
 
@@ -131,7 +161,7 @@ def _rebuilt(content: bytes, target_context: Any) -> CompileResult | None:  # no
     _register_runtime()
     _, _, code = content.partition(b"\n")
     try:
-        parts = pickle.loads(code)  # noqa: S301 - of our own, as trusted as this source
+        parts = CodeReader(BytesIO(code)).load()
         return cast("CompileResult", CompileResult._rebuild(target_context, *parts))
     except Exception:
         return None

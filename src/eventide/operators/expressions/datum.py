@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.arrays import to_numpy
+from eventide.arrays import to_arrow, to_numpy
 from eventide.schema import DataType
 
 Datum: TypeAlias = pa.Array | pa.Scalar
@@ -41,7 +41,7 @@ def scatter(parts: Sequence[pa.Array], places: Sequence[pa.Array]) -> pa.Array:
     """Return the column whose rows `places[i]` are `parts[i]`; the places cover every row."""
     values = pa.concat_arrays(list(parts))
     order = np.argsort(pa.concat_arrays(list(places)).to_numpy(zero_copy_only=False))
-    return values.take(pa.array(order))
+    return values.take(to_arrow(order))
 
 
 def map_distinct(
@@ -67,7 +67,7 @@ def per_parameter(
         return _apply(kernel, values, [each.as_py() for each in parameters], arrow)
     names = [str(place) for place in range(len(parameters))]
     columns = [as_array(each, len(values)) for each in parameters]
-    rows = pa.table([*columns, pa.array(np.arange(len(values)))], names=[*names, "row"])
+    rows = pa.table([*columns, to_arrow(np.arange(len(values)))], names=[*names, "row"])
     groups = rows.group_by(names).aggregate([("row", "list")])
     choices = zip(*(groups[name].to_pylist() for name in names), strict=True)
     places = [each.values for each in groups["row_list"].combine_chunks()]

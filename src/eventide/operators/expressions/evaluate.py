@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.arrays import to_scalar
+from eventide.arrays import to_arrow, to_scalar
 from eventide.errors import EvaluationError, PlanError
 from eventide.operators.expressions.casts import cast_column, cast_or_null
 from eventide.operators.expressions.datum import Datum, Implementation, as_array, scatter
@@ -153,7 +153,7 @@ def _choose(case: Call, rows: pa.RecordBatch) -> pa.Array:
     """Compute each branch of a CASE on the rows that reach it."""
     *branches, otherwise = case.arguments
     places, parts = [], []
-    place = pa.array(np.arange(rows.num_rows))
+    place = to_arrow(np.arange(rows.num_rows))
     for condition, value in zip(branches[::2], branches[1::2], strict=True):
         taken = evaluate_predicate(condition, rows)
         parts.append(evaluate(value, rows.filter(taken)))

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Frames
 from eventide.accumulators.columns import one_spelling
+from eventide.arrays import to_arrow
 from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.patterns.paths import (
@@ -321,7 +322,7 @@ class Measures(ABC):
         """
         plain = replace(leaf.plain, distinct=False)
         if leaf.argument is None:
-            return plain, [pa.array(rows)]
+            return plain, [to_arrow(rows)]
         return plain, [self.evaluated(part, rows, nodes, numbers) for part in plain.parts]
 
     def evaluated(
@@ -357,11 +358,11 @@ class Measures(ABC):
         if leaf.distinct:
             codes, width = encode_column(one_spelling(values[0]))
             pairs = match_of[places] * max(1, width) + codes
-            groups, distinct = encode_column(pa.array(pairs))
+            groups, distinct = encode_column(to_arrow(pairs))
             first = np.full(distinct, -1, np.int64)
             first_by_group(groups, first)
             first.sort()
-            values = [each.take(pa.array(first)) for each in values]
+            values = [each.take(to_arrow(first)) for each in values]
             counted = np.zeros(len(counted), np.bool_)
             counted[places[first]] = True
         before = np.zeros(len(counted) + 1, np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Frames, Groups
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.patterns.paths import first_on, further_on, in_runs, last_on, place_of_row
 from eventide.operators.aggregate import accumulator_of
@@ -142,7 +143,7 @@ class OneRow(Measures):
         """Return the values of an aggregate."""
         if leaf.argument is None:
             counts = self.matches.counts_on(self.naming.chosen(leaf.variable))
-            return pa.array(at_heads(counts, self.matches.head, missing=0))
+            return to_arrow(at_heads(counts, self.matches.head, missing=0))
         # What a shared row adds has to be the same for every match.
         alike = not leaf.distinct and not any(map(reads_number, leaf.plain.parts))
         if alike and self.matches.are_long():
@@ -179,14 +180,14 @@ class OneRow(Measures):
             back[order] = np.arange(len(order))
             frames = Frames(frozen(left[order]), frozen(right[order]))
             merged = accumulator.by_frame(lifted, frames)
-            parts.append([column.take(pa.array(back)) for column in merged])
+            parts.append([column.take(to_arrow(back)) for column in merged])
             match_of.append(going)
             place = np.where(there, matches.next[end - 1], -1)
             going, place = going[place >= 0], place[place >= 0]
         groups = np.concatenate(match_of)
         in_order = np.argsort(groups, kind="stable")
         columns = [
-            pa.concat_arrays(column).take(pa.array(in_order)) for column in zip(*parts, strict=True)
+            pa.concat_arrays(column).take(to_arrow(in_order)) for column in zip(*parts, strict=True)
         ]
         together = Groups(frozen(groups[in_order]), matches.count)
         return accumulator.finish(accumulator.by_group(columns, together))

@@ -115,7 +115,7 @@ class Report:
     ) -> pa.RecordBatch:
         """Return rows that are in no match, with null measures."""
         measured = {item.name for item in self.node.measures}
-        of_key = pa.array(np.searchsorted(by_key.offsets, rows, side="right") - 1)
+        of_key = to_arrow(np.searchsorted(by_key.offsets, rows, side="right") - 1)
         named = {key.name: keys[n] for n, key in enumerate(self.node.keys)}
         names = [each for each in self.node.source.row if each not in measured]
         columns = by_key.at(rows, names)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.buckets import bucket_keys, bucket_values
 from eventide.accumulators.columns import decimal_halves, floats, int64s, one_spelling
+from eventide.arrays import to_arrow
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Floats, Int64s, Numbers, frozen
 from eventide.kernels.patterns.code import Tables
@@ -240,7 +241,7 @@ def _ranks(counted: CountedValues, columns: Sequence[Numbers]) -> tuple[Int64s, 
         # There is one zero.
         every = every + 0.0
     if counted.form == "bucket":
-        every = bucket_values(bucket_keys(pa.array(every)))
+        every = bucket_values(bucket_keys(to_arrow(every)))
     values: npt.NDArray[Any]
     values, codes = np.unique(every, return_inverse=True)
     if counted.form == "number":

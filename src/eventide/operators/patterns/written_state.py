@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.operators.checking import (
     filled,
     filled_bools,
@@ -49,7 +50,7 @@ def write_state(form: WrittenForm, layers: KeyLayers[MatchState]) -> bytes:
     state = layers.whole
     marks = state.matched if form.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
     # Last, and read back from there, whatever the others are called.
-    rows = state.rows.append_column(MATCHED, pa.array(marks))
+    rows = state.rows.append_column(MATCHED, to_arrow(marks))
     facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
     arrays = [*state.keys, *map(pa.array, facts)]
     keys = pa.RecordBatch.from_arrays(arrays, schema=form.fact_schema)

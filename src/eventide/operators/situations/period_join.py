@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.joins.periods import (
     any_above,
@@ -284,8 +285,8 @@ def join_periods(
         return sizes
 
     def rows(own: Int64s, partner: Int64s | None) -> Iterator[pa.RecordBatch]:
-        ones = pa.array(own)
-        others = pa.nulls(len(own), pa.int64()) if partner is None else pa.array(partner)
+        ones = to_arrow(own)
+        others = pa.nulls(len(own), pa.int64()) if partner is None else to_arrow(partner)
         for first, last in ranges_of(bytes_of(own, partner), BLOCK_BYTES):
             sides = ones.slice(first, last - first), others.slice(first, last - first)
             taken = [

@@ -109,7 +109,7 @@ class MatchReporter:
         """Return the rows of matches as they are when they become certain."""
         changes = derived.changes
         if self.counts_only:
-            numbers = [pa.array(found.counts)] * len(self.summed)
+            numbers = [to_arrow(found.counts)] * len(self.summed)
             return self.summary(found.change, numbers, derived)
         position, ts = changes.position[found.change], changes.ts[found.change]
         columns = self.columns(found.members, position, ts, derived, values)
@@ -145,7 +145,7 @@ class MatchReporter:
             is_open = derived.runs.end_pos[runs] > position
             if isinstance(leaf, PeriodPart):
                 start, end = derived.runs.start_ts[runs], derived.runs.end_ts[runs]
-                lasted = pa.array(np.where(is_open, ts, end) - start)
+                lasted = to_arrow(np.where(is_open, ts, end) - start)
                 array = {
                     "start": moments(start),
                     "end": pa.array(end, mask=is_open).view(pa.timestamp("us")),
@@ -173,7 +173,8 @@ class MatchReporter:
         arrays.append(moments(ts))
         arrays += [evaluate(item.expression, columns) for item in self.items]
         if self.node.confirm:
-            arrays.append(pa.array(confirmed))
+            assert confirmed is not None
+            arrays.append(to_arrow(confirmed))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def partials(self, found: SituationMatches, derived: Derived, values: Values) -> MatchPartials:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.arrays import to_numpy
+from eventide.arrays import to_arrow, to_numpy
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.situations.runs import (
     NEVER,
@@ -96,7 +96,7 @@ class KeyStates:
 
     def take(self, chosen: Int64s) -> KeyStates:
         """Return some of the keys."""
-        rows = pa.array(chosen)
+        rows = to_arrow(chosen)
         return KeyStates(
             tuple(key.take(rows) for key in self.keys),
             self.held[chosen],

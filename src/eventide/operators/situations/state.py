@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import floats
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Floats, Int64s
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.checking import LONGEST_US, filled, require, require_keys, require_within
@@ -104,7 +105,7 @@ def check_parts(parts: Sequence[Parts], known: RunState) -> None:
 
 def write_numbers(numbers: Int64s | Floats) -> bytes:
     """Write an array of numbers out."""
-    column = pa.array(numbers)
+    column = to_arrow(numbers)
     return write_rows("Numbers", pa.RecordBatch.from_arrays([column], ["number"]), {})
 
 

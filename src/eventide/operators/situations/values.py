@@ -133,7 +133,7 @@ class Parts:
         counts = offsets[known + 1] - offsets[known]
         places = order[ranges(offsets[known], counts)]
         number = np.repeat(np.arange(len(runs)), counts)
-        return Parts(self.columns.take(pa.array(places)), number)
+        return Parts(self.columns.take(to_arrow(places)), number)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import (
     LONGEST_US,
@@ -90,7 +91,7 @@ class RetimeTuples(Stateful[RetimedState]):
         return Size(sum(map(len, held)), words + sum(each.rows.nbytes for each in held))
 
     def _dumped(self, changes: Changes) -> bytes:
-        words = [pa.array(column) for column in (changes.at, changes.exp, changes.id)]
+        words = [to_arrow(column) for column in (changes.at, changes.exp, changes.id)]
         arrays = [*changes.rows.columns, *words]
         rows = pa.RecordBatch.from_arrays(arrays, schema=self._dumped_schema())
         return write_rows("RetimeTuples", rows, {})

@@ -89,13 +89,13 @@ class RowLog:
         order = np.argsort(of_place, kind="stable")
         starts = np.searchsorted(of_place[order], np.arange(len(ends) + 1))
         parts = [
-            chunk.take(pa.array(places[order[starts[i] : starts[i + 1]]] - (ends[i] - len(chunk))))
+            chunk.take(to_arrow(places[order[starts[i] : starts[i + 1]]] - (ends[i] - len(chunk))))
             for i, chunk in enumerate(self.chunks)
             if starts[i] < starts[i + 1]
         ]
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        return concat_batches(parts, self.schema).take(pa.array(back))
+        return concat_batches(parts, self.schema).take(to_arrow(back))
 
     def kept(self, numbers: Int64s) -> RowLog:
         """Return a log of only these rows, numbered from 0 in that order."""
@@ -112,7 +112,7 @@ class RowLog:
         if chunks and is_sparse(chunks[0].num_rows, chunks[0].num_rows - (number - start)):
             # A slice alone would keep the memory of the rows before it.
             rows = chunks[0].slice(number - start)
-            chunks[0] = rows.take(pa.array(np.arange(rows.num_rows)))
+            chunks[0] = rows.take(to_arrow(np.arange(rows.num_rows)))
             start = number
         return RowLog(self.schema, start, tuple(chunks))
 
@@ -122,4 +122,4 @@ def append_coming(log: RowLog, changes: Changes) -> tuple[Int64s, RowLog]:
     coming = changes.sign > 0
     numbers = np.where(coming, np.cumsum(coming) - 1 + log.end, -1)
     rows = changes.rows
-    return numbers, log.append(rows if coming.all() else rows.filter(pa.array(coming)))
+    return numbers, log.append(rows if coming.all() else rows.filter(to_arrow(coming)))

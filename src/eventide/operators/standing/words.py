@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import decimal_halves, floats, int64s
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Floats, Int64s
 from eventide.operators.fingerprints import fingerprints
 
@@ -46,6 +47,6 @@ def as_values(words: Int64s, kind: pa.DataType, valid: Bools | None = None) -> p
     if pa.types.is_decimal(kind):
         halves = np.empty(2 * len(words), np.int64)
         halves[0::2], halves[1::2] = words, words >> 63
-        bits = None if valid is None else pa.array(valid).buffers()[1]
+        bits = None if valid is None else to_arrow(valid).buffers()[1]
         return pa.Array.from_buffers(kind, len(words), [bits, pa.py_buffer(halves)])
     return pa.array(words, mask=mask).view(kind)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import frozen
 from eventide.operators.aggregate import accumulator_of, lift
@@ -77,7 +77,7 @@ class AggregateAllTime(Stateful[KeptPartials]):
     def lifted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return one partial for each key of a batch."""
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
-        columns = [pa.array(np.ones(rows.num_rows, np.int64))]
+        columns = [to_arrow(np.ones(rows.num_rows, np.int64))]
         for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
             columns += lift(item.aggregate, accumulator, rows)
         each = pa.RecordBatch.from_arrays([*keys, *columns], schema=self.partial_schema)
@@ -89,7 +89,7 @@ class AggregateAllTime(Stateful[KeptPartials]):
         codes, keys, count = encode_keys(partials.columns[:width], partials.num_rows)
         groups = Groups(frozen(codes.astype(np.int64)), count)
         sizes = np.bincount(codes, weights=partials.column(width).to_numpy(), minlength=count)
-        arrays = [*keys, pa.array(sizes.astype(np.int64))]
+        arrays = [*keys, to_arrow(sizes.astype(np.int64))]
         place = width + 1
         for accumulator in self.accumulators:
             end = place + len(accumulator.types)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
 from eventide.accumulators.picks import FirstOrLast
-from eventide.arrays import no_rows, to_numpy
+from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.kernels.aggregates.extremes import last_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import group_by_key_and_pane, number_events, order_by_key
@@ -90,8 +90,8 @@ class CountState:
         counts = offsets[1:][keys] - offsets[keys]
         places = order[ranges(offsets[keys], counts)]
         numbers = np.repeat(np.arange(len(keys), dtype=np.int32), counts)
-        partials = self.partials.take(pa.array(places))
-        return type(self)(self.counters.take(pa.array(keys)), with_keys(partials, numbers))
+        partials = self.partials.take(to_arrow(places))
+        return type(self)(self.counters.take(to_arrow(keys)), with_keys(partials, numbers))
 
     def joined(self, others: Sequence[Self]) -> Self:
         """Return these keys, then those of other states."""
@@ -188,7 +188,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         panes = self.merge(concat_batches([state.partials, lifted], self.partial_schema))
         done = self.full(seen)
         results = self.report(panes, keys, self.full(before), done)
-        counters = pa.RecordBatch.from_arrays([*keys, pa.array(seen)], schema=self.counter_schema)
+        counters = pa.RecordBatch.from_arrays([*keys, to_arrow(seen)], schema=self.counter_schema)
         after = CountState(counters, self.still_needed(panes, done))
         begun = seen % self.window.slide != 0
         if self.forgets_keys and not begun.all():
@@ -251,7 +251,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
 
     def lift(self, rows: pa.RecordBatch, codes: Int32s, numbers: Int64s) -> pa.RecordBatch:
         """Return the partial of each single event; those between windows are left out."""
-        arrays = [pa.array(codes), pa.array(numbers // self.pane_size)]
+        arrays = [to_arrow(codes), to_arrow(numbers // self.pane_size)]
         for bound in BOUNDS:
             arrays += bound.lift(rows.column("ts"))
         of_items = self.accumulators[len(BOUNDS) :]
@@ -260,7 +260,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         lifted = pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
         if self.pane_size <= self.window.size:
             return lifted
-        return lifted.filter(pa.array(numbers % self.pane_size < self.window.size))
+        return lifted.filter(to_arrow(numbers % self.pane_size < self.window.size))
 
     def merge(self, partials: pa.RecordBatch) -> Panes:
         """Merge partials of the same pane and key."""
@@ -270,7 +270,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         group_of_key = np.full(codes.max(initial=-1) + 1, -1, np.int64)
         found = group_by_key_and_pane(codes, numbers, group_of_key, of_row, pane_of, key_of)
         groups = Groups(frozen(of_row), found)
-        arrays = [pa.array(key_of[:found]), pa.array(pane_of[:found])]
+        arrays = [to_arrow(key_of[:found]), to_arrow(pane_of[:found])]
         for accumulator, parts in zip(self.accumulators, self.split(partials), strict=True):
             arrays += accumulator.by_group(parts, groups)
         ended = np.empty(found, np.int64)
@@ -301,11 +301,11 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         left = offsets[key_of] + (number - before[key_of]) * step
         right = left + max(1, self.window.size // self.pane_size)
         by_end = np.argsort(panes.ended[order[right - 1]])
-        frames, in_order = Frames(frozen(left), frozen(right)), pa.array(order)
-        arrays = [key.take(pa.array(key_of)) for key in keys]
+        frames, in_order = Frames(frozen(left), frozen(right)), to_arrow(order)
+        arrays = [key.take(to_arrow(key_of)) for key in keys]
         arrays += self.put_together(panes.partials.take(in_order), frames)
         windows = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
-        return windows.take(pa.array(by_end))
+        return windows.take(to_arrow(by_end))
 
     def put_together(self, partials: pa.RecordBatch, frames: Frames) -> list[pa.Array]:
         """Return bounds and aggregates of windows, each from the partials of a frame."""
@@ -317,4 +317,4 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
     def still_needed(self, panes: Panes, done: Int64s) -> pa.RecordBatch:
         """Drop the panes that lie in full windows only."""
         first = done * (self.window.slide // self.pane_size)
-        return panes.partials.filter(pa.array(panes.numbers >= first[panes.keys]))
+        return panes.partials.filter(to_arrow(panes.numbers >= first[panes.keys]))

@@ -144,7 +144,7 @@ class AggregateWindows(Stateful[WindowState]):
     def combine(self, partials: pa.RecordBatch) -> pa.RecordBatch:
         """Return all windows of partials that were lifted elsewhere, in any order."""
         order = np.argsort(int64s(partials.column(PANE)), kind="stable")
-        merged = self.merge(partials.take(pa.array(order)))
+        merged = self.merge(partials.take(to_arrow(order)))
         return self.close(merged, START_OF_TIME_US, END_OF_TIME_US)
 
     def of_keys(self, state: WindowState, wanted: Wanted) -> WindowState:
@@ -266,12 +266,12 @@ class AggregateWindows(Stateful[WindowState]):
         order, offsets = np.empty(len(panes), np.int64), np.zeros(count + 1, np.int64)
         order_by_key(codes, offsets, order)
         window_starts, key_of, frames = self.frames(panes[order], offsets, starts)
-        in_order = pa.array(order)
+        in_order = to_arrow(order)
         answers = [
             accumulator.of_frames([part.take(in_order) for part in parts], frames)
             for accumulator, parts in zip(self.accumulators, columns, strict=True)
         ]
-        return self.rows([key.take(pa.array(key_of)) for key in distinct], window_starts, answers)
+        return self.rows([key.take(to_arrow(key_of)) for key in distinct], window_starts, answers)
 
     def frames(
         self, panes: Int64s, offsets: Int64s, starts: TimeRange

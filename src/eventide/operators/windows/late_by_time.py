@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.kernels.compiled import Int64s
 from eventide.operators.aggregate import lift
 from eventide.operators.columns import concat_batches
@@ -77,7 +77,7 @@ class AggregateLateWindows(AggregateWindows):
         if not self.keeps_events or not rows.num_rows:
             return super().lift(rows)
         arrays = [evaluate(key.expression, rows) for key in self.node.keys]
-        arrays.append(pa.array(int64s(rows.column("ts"))))
+        arrays.append(to_arrow(int64s(rows.column("ts"))))
         for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
             arrays += lift(item.aggregate, accumulator, rows)
         return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
@@ -93,4 +93,4 @@ def in_order_of_panes(partials: pa.RecordBatch) -> pa.RecordBatch:
     panes = int64s(partials.column("pane"))
     if (np.diff(panes) >= 0).all():
         return partials
-    return partials.take(pa.array(np.argsort(panes, kind="stable")))
+    return partials.take(to_arrow(np.argsort(panes, kind="stable")))

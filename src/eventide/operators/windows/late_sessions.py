@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Groups
 from eventide.accumulators.columns import int64s
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.ordering import ranges
@@ -72,8 +72,8 @@ class LateSessions:
         counts = self.offsets[1:][keys] - self.offsets[keys]
         places = ranges(self.offsets[keys], counts)
         return type(self)(
-            self.sessions.take(pa.array(keys)),
-            self.partials.take(pa.array(places)),
+            self.sessions.take(to_arrow(keys)),
+            self.partials.take(to_arrow(places)),
             offsets_of(counts),
             self.gap_us,
         )
@@ -193,7 +193,7 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
         """Return whether events belong to a session that is open, among all others."""
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
         known = layers.taken(columns, rows.num_rows, layers.watermark_us).part.sessions
-        arrays = [*columns, *([pa.array(int64s(rows.column("ts")))] * len(BOUNDS))]
+        arrays = [*columns, *([to_arrow(int64s(rows.column("ts")))] * len(BOUNDS))]
         new = pa.RecordBatch.from_arrays(arrays, schema=self.session_schema)
         clusters = self.clusters(concat_batches([known, new], self.session_schema))
         found = np.empty(len(clusters.order), np.bool_)
@@ -217,7 +217,7 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
             [self.with_keys(taken.part), self.in_order.lift(rows, columns)], self.partial_schema
         )
         clusters = self.clusters(partials)
-        partials = partials.take(pa.array(clusters.order))
+        partials = partials.take(to_arrow(clusters.order))
         is_open = clusters.last + self.gap_us > until_us
         # What was over before this step has been reported, or was too late to be taken.
         is_over = ~is_open & (clusters.last + self.gap_us > layers.watermark_us)
@@ -228,7 +228,7 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
 
     def with_keys(self, part: LateSessions) -> pa.RecordBatch:
         """Return the partials of sessions with their keys."""
-        rows = pa.array(part.of_partial)
+        rows = to_arrow(part.of_partial)
         arrays = [*(key.take(rows) for key in part.keys), *part.partials.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
 
@@ -237,10 +237,10 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
         rows = wanted[clusters.of_row]
         numbers = np.cumsum(wanted) - 1
         groups = Groups(frozen(numbers[clusters.of_row[rows]]), int(wanted.sum()))
-        starts = pa.array(clusters.starts[wanted])
+        starts = to_arrow(clusters.starts[wanted])
         arrays = [key.take(starts) for key in partials.columns[: len(self.node.keys)]]
-        arrays += [pa.array(clusters.first[wanted]), pa.array(clusters.last[wanted])]
-        chosen = partials.filter(pa.array(rows))
+        arrays += [to_arrow(clusters.first[wanted]), to_arrow(clusters.last[wanted])]
+        chosen = partials.filter(to_arrow(rows))
         accumulators, split = self.in_order.accumulators, self.in_order.split(chosen)
         for accumulator, parts in zip(accumulators, split, strict=True):
             arrays += accumulator.by_group(parts, groups)
@@ -255,11 +255,11 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
             counts = np.ones(merged.num_rows, np.int64)
         else:
             rows = wanted[clusters.of_row]
-            starts = pa.array(clusters.starts[wanted])
+            starts = to_arrow(clusters.starts[wanted])
             arrays = [key.take(starts) for key in partials.columns[:keys]]
-            arrays += [pa.array(clusters.first[wanted]), pa.array(clusters.last[wanted])]
+            arrays += [to_arrow(clusters.first[wanted]), to_arrow(clusters.last[wanted])]
             counts = np.bincount(clusters.of_row, minlength=len(wanted))[wanted]
-            merged = partials.filter(pa.array(rows))
+            merged = partials.filter(to_arrow(rows))
         return LateSessions(
             pa.RecordBatch.from_arrays(arrays[: keys + len(BOUNDS)], schema=self.session_schema),
             pa.RecordBatch.from_arrays(merged.columns[keys:], schema=self.part_schema),
@@ -288,7 +288,7 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
     def write(self, layers: KeyLayers[LateSessions]) -> bytes:
         """Write the state out."""
         whole, name = layers.whole, type(self).__name__
-        counts = pa.array(np.diff(whole.offsets))
+        counts = to_arrow(np.diff(whole.offsets))
         sessions = whole.sessions.append_column("count", counts)
         facts = {"watermark_us": layers.watermark_us}
         return join_parts([write_rows(name, sessions, facts), write_rows(name, whole.partials, {})])

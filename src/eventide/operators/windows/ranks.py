@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.checking import filled
@@ -70,7 +70,7 @@ class RankWindowRows(Stateful[pa.RecordBatch]):
         for _, rank in self.node.ranks:
             found = np.empty(rows.num_rows, np.int64)
             found[places] = counts.by(rank)
-            columns.append(pa.array(found))
+            columns.append(to_arrow(found))
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def of_keys(self, state: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:

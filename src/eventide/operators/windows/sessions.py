@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import int64s
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, lift
@@ -71,7 +71,7 @@ class OpenSessions:
 
     def take(self, keys: Int64s) -> Self:
         """Return the sessions of some keys, by number."""
-        return type(self)(self.partials.take(pa.array(keys)), self.gap_us, self.width)
+        return type(self)(self.partials.take(to_arrow(keys)), self.gap_us, self.width)
 
     def joined(self, others: Sequence[Self]) -> Self:
         """Return these sessions, then others."""
@@ -119,8 +119,8 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
         lifted = self.lift(rows, columns)
         sessions = self.merge(concat_batches([taken.part.partials, lifted], self.partial_schema))
         over = int64s(sessions.column("last")) + self.gap_us <= until_us
-        kept = self.opened(sessions.filter(pa.array(~over)))
-        return taken.put(kept, until_us), self.finish(sessions.filter(pa.array(over)))
+        kept = self.opened(sessions.filter(to_arrow(~over)))
+        return taken.put(kept, until_us), self.finish(sessions.filter(to_arrow(over)))
 
     def reached(self, state: KeyLayers[OpenSessions], until_us: int) -> int:  # noqa: ARG002
         """Return the instant before which all sessions are reported: those that end now are."""
@@ -132,7 +132,7 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
 
     def lift(self, rows: pa.RecordBatch, keys: list[pa.Array]) -> pa.RecordBatch:
         """Return each event as a session of its own."""
-        ts = pa.array(int64s(rows.column("ts")))
+        ts = to_arrow(int64s(rows.column("ts")))
         arrays = [*keys, ts, ts]
         for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
             arrays += lift(item.aggregate, accumulator, rows)
@@ -156,9 +156,9 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
         starts = np.flatnonzero(begins)
         ends = np.append(starts[1:], len(by_key)) - 1
         groups = Groups(frozen(of_row), len(starts))
-        picked = pa.array(by_key[starts])
+        picked = to_arrow(by_key[starts])
         arrays = [key.take(picked) for key in partials.columns[:width]]
-        arrays += [pa.array(first[starts]), pa.array(last[ends[: len(starts)]])]
+        arrays += [to_arrow(first[starts]), to_arrow(last[ends[: len(starts)]])]
         for accumulator, parts in zip(self.accumulators, self.split(partials), strict=True):
             arrays += accumulator.by_group(parts, groups)
         return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
@@ -175,13 +175,13 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
     def finish(self, sessions: pa.RecordBatch) -> pa.RecordBatch:
         """Turn sessions that are over into result rows."""
         first, last = (int64s(sessions.column(name)) for name in BOUNDS)
-        bounds = [pa.array(first), pa.array(last + self.gap_us)]
+        bounds = [to_arrow(first), to_arrow(last + self.gap_us)]
         arrays = sessions.columns[: len(self.node.keys)]
         arrays += [bound.view(pa.timestamp("us")) for bound in bounds]
         for accumulator, parts in zip(self.accumulators, self.split(sessions), strict=True):
             arrays.append(accumulator.finish(parts))
         rows = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
-        return rows.take(pa.array(np.lexsort((first, last))))
+        return rows.take(to_arrow(np.lexsort((first, last))))
 
     def of_keys(self, layers: KeyLayers[OpenSessions], wanted: Wanted) -> KeyLayers[OpenSessions]:
         """Return the state of the keys of some queries."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.arrays import to_numpy
+from eventide.arrays import to_arrow, to_numpy
 from eventide.kernels.compiled import Bools, Int32s, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.kernels.sharing.conditions.listing import sort_constants
@@ -131,7 +131,7 @@ class Registering:
         for which in _alike(nulls, len(numbers)):
             missing = [name for name, null in zip(places, nulls, strict=True) if null[which[0]]]
             meaning = {name: Literal(None, places[name].type) for name in missing}
-            rows = constants if len(which) == len(numbers) else constants.take(pa.array(which))
+            rows = constants if len(which) == len(numbers) else constants.take(to_arrow(which))
             batches += self._rows(numbers[which], substituted(shape, meaning), rows)
         return batches
 
@@ -207,7 +207,7 @@ class Registering:
         """Return conditions each of which asks for several tests, but for those never true."""
         columns = []
         for test, rows in asked:
-            chosen = _columns_of(test, constants).take(pa.array(rows))
+            chosen = _columns_of(test, constants).take(to_arrow(rows))
             found = [evaluate(each, chosen) for each in test.constants]
             if test.operation == TEXT or any(column.null_count for column in found):
                 return None
@@ -230,7 +230,7 @@ class Registering:
         for (test, there), found, end in zip(asked, columns, ends, strict=True):
             at, begin = starts[by_test[begin:end]], end
             for slot, column in enumerate(found):
-                values = column.filter(pa.array(~never[there])) if never.any() else column
+                values = column.filter(to_arrow(~never[there])) if never.any() else column
                 words[at + slot] = self._value_words(test.column, values)
         bases = np.zeros(len(numbers), np.int64)
         bases[rows[::-1]] = starts[::-1]

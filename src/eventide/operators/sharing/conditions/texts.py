@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventide.arrays import to_numpy
+from eventide.arrays import to_arrow, to_numpy
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.growing import longer
 from eventide.kernels.key_table import empty_table, roomy
@@ -139,7 +139,7 @@ class TextTests:
             self.table, first, prints.second, prints.null, self.count, verdicts, place, fresh
         )
         if count:
-            self._decide(place, values.take(pa.array(fresh[:count])))
+            self._decide(place, values.take(to_arrow(fresh[:count])))
 
     def _decide(self, place: int, values: pa.Array) -> None:
         """Find the tests that pass on values which get the next places."""

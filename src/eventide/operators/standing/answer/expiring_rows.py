@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.changes import Changes
@@ -53,7 +54,7 @@ class ExpiringRun:
 
     def living(self, now_us: int) -> pa.RecordBatch:
         """Return the rows that have not expired."""
-        return self.rows.take(pa.array(np.flatnonzero(self.exps > now_us)))
+        return self.rows.take(to_arrow(np.flatnonzero(self.exps > now_us)))
 
     def trimmed(self, now_us: int) -> ExpiringRun | None:
         """Return the run without expired rows if they are half of it; None without any row."""
@@ -61,7 +62,7 @@ class ExpiringRun:
             return self
         left = np.flatnonzero(self.exps > now_us)
         return (
-            ExpiringRun.of(self.rows.take(pa.array(left)), self.exps[left]) if len(left) else None
+            ExpiringRun.of(self.rows.take(to_arrow(left)), self.exps[left]) if len(left) else None
         )
 
 
@@ -123,7 +124,7 @@ class ExpiringRows(Stateful[ExpiringState]):
     def write(self, state: ExpiringState) -> bytes:
         """Write the living rows out."""
         exps = [each.exps[each.exps >= state.until_us] for each in state.runs]
-        ends = pa.array(np.concatenate([np.zeros(0, np.int64), *exps]))
+        ends = to_arrow(np.concatenate([np.zeros(0, np.int64), *exps]))
         facts = {"until_us": state.until_us}
         rows = write_rows("Answer", self.current(state), facts)
         return join_parts([rows, write_rows("Ends", pa.record_batch([ends], schema=_ENDS), {})])

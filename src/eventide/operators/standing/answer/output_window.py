@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int64s
 from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.row_log import RowLog
@@ -40,7 +41,7 @@ class LastBirths:
         unseen = leaving[came_at == left_at]
         seen = ~np.isin(numbers, unseen)
         leaving, left_at = leaving[came_at < left_at], left_at[came_at < left_at]
-        rows = pa.concat_batches([births.rows.filter(pa.array(seen)), log.take(leaving)])
+        rows = pa.concat_batches([births.rows.filter(to_arrow(seen)), log.take(leaving)])
         at = np.concatenate([births.at[seen], left_at])
         ids = np.concatenate([numbers[seen], leaving])
         sign = np.ones(len(ids), np.int8)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.errors import StateLimitError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.operators.changes import Changes
@@ -129,7 +130,7 @@ class Waiting:
     def write(self) -> bytes:
         """Write the births out."""
         rows = self.log.take(np.arange(self.log.end - len(self.at), self.log.end))
-        columns = [pa.array(self.at), pa.array(self.exp)]
+        columns = [to_arrow(self.at), to_arrow(self.exp)]
         times = pa.RecordBatch.from_arrays(columns, schema=_TIMES)
         return join_parts([write_rows("Waiting", rows, {}), write_rows("Times", times, {})])
 

@@ -361,17 +361,17 @@ class Reporter(Stateful[ReportState]):
         waiting = state.waiting.joined_by(born.rows, born.at, born.exp)
         state.waiting, due = waiting.reported(self.slide_us, until_us)
         gone = np.flatnonzero(due.gone(rows, at, strict=self._strict))
-        both = concat_batches([rows, due.rows.take(pa.array(gone))], self.answer_schema)
+        both = concat_batches([rows, due.rows.take(to_arrow(gone))], self.answer_schema)
         at = np.concatenate([at, due.at[gone]])
         live = np.arange(len(at)) < rows.num_rows
         order = np.argsort(at, kind="stable")
-        return self._reported(both.take(pa.array(order)), at[order], live[order])
+        return self._reported(both.take(to_arrow(order)), at[order], live[order])
 
     def _reported(
         self, rows: pa.RecordBatch, at: Int64s, live: Bools | None = None
     ) -> pa.RecordBatch:
         """Return rows with the instant at which they are reported."""
-        reported = [_times(at)] if live is None else [_times(at), pa.array(live)]
+        reported = [_times(at)] if live is None else [_times(at), to_arrow(live)]
         return pa.RecordBatch.from_arrays([*reported, *rows.columns], schema=self.output_schema)
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.growing import longer
@@ -192,7 +193,7 @@ class FirstRows(Stateful[TopState]):
         """
         coming = changes.sign > 0
         numbers = state.rows.end + np.cumsum(coming) - 1
-        state.rows = state.rows.append(changes.rows.filter(pa.array(coming)))
+        state.rows = state.rows.append(changes.rows.filter(to_arrow(coming)))
         self._learn(state, changes.rows)
         words = [*self._key_words(changes.rows)]
         words += [word for pair in self._words(state.texts, changes.rows) for word in pair]
@@ -259,7 +260,7 @@ class FirstRows(Stateful[TopState]):
     def write(self, state: TopState) -> bytes:
         """Write the state out: the living rows in order, when they came and go, and their ids."""
         name, values = type(self).__name__, state.tuples.values[:, state.living]
-        columns = [pa.array(values[place]) for place in (BORN, ID, EXP)]
+        columns = [to_arrow(values[place]) for place in (BORN, ID, EXP)]
         known = pa.RecordBatch.from_arrays(columns, schema=_LIVES)
         rows = state.rows.take(values[NUMBER])
         return join_parts([write_rows(f"{name}, lives", known, {}), write_rows(name, rows, {})])

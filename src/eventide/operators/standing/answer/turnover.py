@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.lifetimes.view import Int8s, cancel, goers_first, mark_contested
 from eventide.kernels.ordering import sorting_order
@@ -99,7 +100,7 @@ def net_turnover(
     if not len(places):
         return state, Turnover(births, deaths), deaths
     come, go = places[places < len(births)], places[places >= len(births)] - len(births)
-    values = [changes.rows.take(pa.array(births[come])), state.log.take(deaths.numbers[go])]
+    values = [changes.rows.take(to_arrow(births[come])), state.log.take(deaths.numbers[go])]
     rows = pa.concat_batches(values)
     alike = np.zeros(len(places), np.int64)
     stays = np.ones(len(at), np.bool_)

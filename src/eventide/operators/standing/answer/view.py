@@ -106,7 +106,7 @@ class View(Stateful[ViewState]):
     def write(self, state: ViewState) -> bytes:
         """Write the living rows out."""
         kept = state.keeping.kept()
-        known = pa.RecordBatch.from_arrays([pa.array(kept.exps), pa.array(kept.ids)], schema=_KEPT)
+        known = pa.RecordBatch.from_arrays([to_arrow(kept.exps), to_arrow(kept.ids)], schema=_KEPT)
         rows = state.log.take(kept.numbers)
         facts = {"until_us": state.until_us}
         return join_parts([write_rows("Answer", rows, facts), write_rows("Kept", known, {})])

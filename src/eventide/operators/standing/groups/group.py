@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.groups.reading import Readers
 from eventide.kernels.groups.sliding import EMITTED_ROWS, EMPTIED, PART, PLACE, Progress, fold
@@ -117,7 +118,7 @@ class AggregateGroups(Stateful[GroupState]):
             values[i], valid[i], found = column.words(changes.rows)
             if i in self.plan.texts:
                 present = valid[i]
-                texts = found.filter(pa.array(present)).cast(pa.string())
+                texts = found.filter(to_arrow(present)).cast(pa.string())
                 state.texts = state.texts.added(values[i][present], texts)
         return GroupedChanges(changes, of_row, values, valid)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import one_spelling
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, arguments_of
@@ -178,8 +178,8 @@ class AggregatePanes(Stateful[PaneState]):
         names = np.stack([changes.at, changes.exp, prints.first, prints.second], axis=1)
         panes, places, owners = np.unique(names, axis=0, return_index=True, return_inverse=True)
         owners, count = frozen(owners.ravel()), len(panes)
-        columns = [pa.array(panes[:, i]) for i in range(4)]
-        columns += [key.take(pa.array(places)) for key in keys]
+        columns = [to_arrow(panes[:, i]) for i in range(4)]
+        columns += [key.take(to_arrow(places)) for key in keys]
         entries = []
         before = state.panes.num_rows
         for item, each in zip(self.node.aggregates, self.accumulators, strict=True):
@@ -201,21 +201,21 @@ class AggregatePanes(Stateful[PaneState]):
 
     def _rows(self, state: PaneState, living: Int64s, instant: int) -> pa.RecordBatch:
         """Return the row of each group that has living panes."""
-        panes = state.panes.take(pa.array(living))
+        panes = state.panes.take(to_arrow(living))
         names = np.stack([_words(panes, "first"), _words(panes, "second")], axis=1)
         groups, places, owners = np.unique(names, axis=0, return_index=True, return_inverse=True)
         owners, count = frozen(owners.ravel()), len(groups)
         owner_of_pane = np.full(state.panes.num_rows, -1, np.int64)
         owner_of_pane[living] = owners
         keys = len(self.node.keys)
-        columns = [panes.column(4 + i).take(pa.array(places)) for i in range(keys)]
+        columns = [panes.column(4 + i).take(to_arrow(places)) for i in range(keys)]
         place, sketch = 4 + keys, 0
         for each in self.accumulators:
             if isinstance(each, Sketch):
                 held = state.entries[sketch]
                 owner = owner_of_pane[_words(held, "pane")]
                 there = np.flatnonzero(owner >= 0)
-                columns.append(each.finish(held.take(pa.array(there)), owner[there], count))
+                columns.append(each.finish(held.take(to_arrow(there)), owner[there], count))
                 sketch += 1
             else:
                 partials = panes.columns[place : place + len(each.types)]
@@ -226,7 +226,7 @@ class AggregatePanes(Stateful[PaneState]):
         born = joined_ids(first, second, np.full(count, instant, np.int64))
         words = [first, second, prints.first, prints.second, born]
         return pa.RecordBatch.from_arrays(
-            [*(pa.array(word) for word in words), *columns], schema=self.emitted_schema
+            [*(to_arrow(word) for word in words), *columns], schema=self.emitted_schema
         )
 
     def _turnover(
@@ -236,10 +236,10 @@ class AggregatePanes(Stateful[PaneState]):
         _, old_places, new_places = np.intersect1d(_names(old), _names(new), return_indices=True)
         ids = _words(new, "_4").copy()
         ids[new_places] = _words(old, "_4")[old_places]
-        new = new.set_column(4, "_4", pa.array(ids))
+        new = new.set_column(4, "_4", to_arrow(ids))
         going = np.setdiff1d(np.arange(old.num_rows), old_places)
         coming = np.setdiff1d(np.arange(new.num_rows), new_places)
-        turned = [old.take(pa.array(going)), new.take(pa.array(coming))]
+        turned = [old.take(to_arrow(going)), new.take(to_arrow(coming))]
         rows = concat_batches(turned, self.emitted_schema)
         changes = Changes(
             pa.RecordBatch.from_arrays(rows.columns[5:], schema=self.output_schema),
@@ -258,8 +258,8 @@ class AggregatePanes(Stateful[PaneState]):
         for held in state.entries:
             panes = numbers[_words(held, "pane")]
             there = np.flatnonzero(panes >= 0)
-            entries.append(_renumbered(held.take(pa.array(there)), panes[there]))
-        return PaneState(state.panes.take(pa.array(living)), tuple(entries), state.emitted)
+            entries.append(_renumbered(held.take(to_arrow(there)), panes[there]))
+        return PaneState(state.panes.take(to_arrow(living)), tuple(entries), state.emitted)
 
     def write(self, state: PaneState) -> bytes:
         """Write the state out."""
@@ -318,7 +318,7 @@ def _words(rows: pa.RecordBatch, name: str) -> Int64s:
 
 
 def _renumbered(entries: pa.RecordBatch, panes: Int64s) -> pa.RecordBatch:
-    return entries.set_column(0, entries.schema.field(0), pa.array(panes))
+    return entries.set_column(0, entries.schema.field(0), to_arrow(panes))
 
 
 def _names(emitted: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.void]]:

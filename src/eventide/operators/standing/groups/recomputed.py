@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import one_spelling
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of, arguments_of
@@ -140,12 +140,12 @@ class RecomputedGroups(Stateful[RecomputedState]):
         at = _words(tuples, "at")
         going = _words(tuples, "end") < until_us
         fresh = np.arange(len(at)) >= state.tuples.num_rows
-        kept = tuples if not going.any() else tuples.filter(pa.array(~going))
+        kept = tuples if not going.any() else tuples.filter(to_arrow(~going))
         if not (going | fresh).any():
             return RecomputedState(kept, state.shown), Changes.nothing(self.output_schema)
-        changed = _pairs(tuples.filter(pa.array(going | fresh)))
+        changed = _pairs(tuples.filter(to_arrow(going | fresh)))
         inside = np.flatnonzero(np.isin(_pairs(tuples), changed))
-        part = tuples.take(pa.array(inside))
+        part = tuples.take(to_arrow(inside))
         moments = GroupMoments.of(part, fresh[inside], until_us)
         rows, present = self._rows(part, moments)
         shown, changes = self._turnover(state.shown, rows, present, moments)
@@ -154,11 +154,11 @@ class RecomputedGroups(Stateful[RecomputedState]):
     def _with(self, tuples: pa.RecordBatch, changes: Changes) -> pa.RecordBatch:
         """Return the tuples with those that come, and with the ends of those that go early."""
         coming = np.flatnonzero(changes.sign > 0)
-        rows = changes.rows.take(pa.array(coming))
+        rows = changes.rows.take(to_arrow(coming))
         keys = [one_spelling(evaluate(key.expression, rows)) for key in self.node.keys]
         prints = fingerprints(keys, rows.num_rows)
         words = (prints.first, prints.second, changes.at[coming], changes.exp[coming])
-        columns = [pa.array(word) for word in (*words, changes.id[coming])] + keys
+        columns = [to_arrow(word) for word in (*words, changes.id[coming])] + keys
         for item in self.node.aggregates:
             if item.aggregate.parts:
                 columns += arguments_of(item.aggregate, rows)
@@ -175,7 +175,7 @@ class RecomputedGroups(Stateful[RecomputedState]):
         places, gone = order[place[there]], changes.at[taken_back][there]
         require((ids[places] == changes.id[taken_back][there]).all(), "a tuple that is not there")
         ends[places] = np.minimum(ends[places], gone)
-        return together.set_column(3, together.schema.field(3), pa.array(ends))
+        return together.set_column(3, together.schema.field(3), to_arrow(ends))
 
     def _rows(self, tuples: pa.RecordBatch, moments: GroupMoments) -> tuple[pa.RecordBatch, Bools]:
         """Return the row of each moment, and whether some tuple of the group lives then."""
@@ -204,10 +204,10 @@ class RecomputedGroups(Stateful[RecomputedState]):
         order = np.argsort(owner, kind="stable")
         places = np.repeat(np.arange(len(first)), lengths)[order]
         groups = Groups(frozen(owner[order]), stop - start)
-        some = pa.array(moments.some[moments.group[start:stop]])
+        some = to_arrow(moments.some[moments.group[start:stop]])
         keys = len(_LIFE) + len(self.node.keys)
         columns = [tuples.column(place).take(some) for place in range(len(_LIFE), keys)]
-        rows = pa.array(places)
+        rows = to_arrow(places)
         place = keys
         for item, each in zip(self.node.aggregates, self.accumulators, strict=True):
             many = len(item.aggregate.parts)
@@ -219,7 +219,7 @@ class RecomputedGroups(Stateful[RecomputedState]):
         first, second = moments.names[moments.group[start:stop]].T
         ids = joined_ids(first, second, moments.at[start:stop])
         words = (first, second, prints.first, prints.second, ids)
-        arrays = [*(pa.array(word) for word in words), *columns]
+        arrays = [*(to_arrow(word) for word in words), *columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.shown_schema)
 
     def _turnover(
@@ -249,7 +249,7 @@ class RecomputedGroups(Stateful[RecomputedState]):
         at = np.concatenate([moments.at[going], moments.at[coming]])
         sign = np.repeat(np.array([-1, 1], np.int8), [len(going), len(coming)])
         order = np.lexsort((sign, at))
-        chosen = every.take(pa.array(turned[order]))
+        chosen = every.take(to_arrow(turned[order]))
         changes = Changes(
             pa.RecordBatch.from_arrays(chosen.columns[len(_SHOWN) :], schema=self.output_schema),
             at[order],
@@ -261,7 +261,7 @@ class RecomputedGroups(Stateful[RecomputedState]):
         left = np.ones(old + 1, np.bool_)
         left[before[starts]] = False
         after = np.concatenate([np.flatnonzero(left[:old]), held[ends[present[ends]]]])
-        return every.take(pa.array(after)), changes
+        return every.take(to_arrow(after)), changes
 
     def write(self, state: RecomputedState) -> bytes:
         """Write the state out."""

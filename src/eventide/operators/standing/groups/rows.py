@@ -77,4 +77,4 @@ def ranking(words: Int64s, kind: pa.DataType, texts: Texts | None) -> pa.Array:
     listed = np.arange(values.shape[1]) < lengths[:, None]
     found = values[listed]
     named = texts.named(found) if texts is not None else as_values(found, kind)
-    return listed_as_json(lengths, named, pa.array(counts[listed]))
+    return listed_as_json(lengths, named, to_arrow(counts[listed]))

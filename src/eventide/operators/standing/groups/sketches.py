@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s, one_spelling
 from eventide.accumulators.json_lists import listed_as_json
+from eventide.arrays import to_arrow
 from eventide.kernels.aggregates.sketches import (
     LONGEST,
     REGISTERS,
@@ -46,7 +47,7 @@ class DistinctSketch:
         words = prints.first ^ prints.second
         fill_registers(frozen(panes), frozen(words), frozen(~prints.null), registers)
         held = pa.Array.from_buffers(pa.binary(REGISTERS), count, [None, pa.py_buffer(registers)])
-        return pa.RecordBatch.from_arrays([pa.array(np.arange(count)), held], schema=self.schema)
+        return pa.RecordBatch.from_arrays([to_arrow(np.arange(count)), held], schema=self.schema)
 
     def finish(self, entries: pa.RecordBatch, owners: Int64s, count: int) -> pa.Array:
         """Return how many values each owner has, from the entries of its panes."""
@@ -57,7 +58,7 @@ class DistinctSketch:
         merge_registers(frozen(held), frozen(owners), merged)
         counts = np.empty(count)
         estimated_counts(merged, counts)
-        return pa.array(np.rint(counts).astype(np.int64))
+        return to_arrow(np.rint(counts).astype(np.int64))
 
     def check(self, entries: pa.RecordBatch) -> None:
         """Refuse registers that no values can have produced."""
@@ -121,7 +122,7 @@ class FrequentSketch:
         within = np.arange(len(order)) - np.searchsorted(ordered, ordered)
         kept = order[within < limit]
         return pa.RecordBatch.from_arrays(
-            [pa.array(pairs[kept, 0]), values.take(pa.array(places[kept])), pa.array(totals[kept])],
+            [to_arrow(pairs[kept, 0]), values.take(to_arrow(places[kept])), to_arrow(totals[kept])],
             schema=self.schema,
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.key_table import KeyTable, empty_table, roomy
 from eventide.kernels.text_numbers import find_numbers, put_numbers
@@ -46,12 +47,12 @@ class Texts:
             return self
         table = roomy(self.table, int(new.sum()))
         put_numbers(table, frozen(distinct[new]), len(self))
-        all_texts = pa.concat_arrays([self.texts, texts.take(pa.array(places[new]))])
+        all_texts = pa.concat_arrays([self.texts, texts.take(to_arrow(places[new]))])
         return Texts(table, all_texts, _ranks(all_texts), self.kept)
 
     def named(self, words: Int64s) -> pa.Array:
         """Return the texts with these fingerprints."""
-        return self.texts.take(pa.array(find_numbers(self.table, frozen(words))))
+        return self.texts.take(to_arrow(find_numbers(self.table, frozen(words))))
 
     def has(self, words: Int64s) -> bool:
         """Whether all texts with these fingerprints are here."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.joins.as_of import (
     CURSOR,
@@ -110,7 +111,7 @@ class JoinAsOf(Stateful[JoinMemory]):
     def combined(self, memory: JoinMemory, room: JoinRoom, written: int, left: Changes) -> Changes:
         """Return results as rows."""
         own, other = room.rows[:written, 0].copy(), room.rows[:written, 1].copy()
-        rows = left.rows.take(pa.array(own))
+        rows = left.rows.take(to_arrow(own))
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         met: Bools = other >= 0
         found = memory.logs[0].take(other[met])

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.joins.pool import (
     AT,
@@ -203,7 +204,7 @@ class JoinMemory:
         """Return a side's tuples as words, in the order in which they expire."""
         handles = self.living(side)
         rows = self.state.tuples[handles]
-        columns = [pa.array(rows[:, word]) for word in (KEY1, KEY2, AT, EXP, ID)]
+        columns = [to_arrow(rows[:, word]) for word in (KEY1, KEY2, AT, EXP, ID)]
         return pa.RecordBatch.from_arrays(columns, schema=WORD_SCHEMA)
 
     def values(self, side: int) -> pa.RecordBatch:

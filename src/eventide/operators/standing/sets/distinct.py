@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.errors import PlanError
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
@@ -121,7 +122,7 @@ class SuccessorDistinct(Stateful[RepresentativesState]):
             np.concatenate(exps),
             np.concatenate(ids),
         ]
-        arrays = [pa.array(column) for column in columns]
+        arrays = [to_arrow(column) for column in columns]
         return join_parts(
             [
                 write_rows(_NAME, state.log.take(np.concatenate(rows)), {"until": state.until_us}),

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.lifetimes.emitted import Arriving, Emitted, all_emitted, arriving
@@ -326,7 +327,7 @@ def _again(words: list[Int64s], rows: Int64s, until_us: int) -> Arriving:
 
 
 def _batch(columns: tuple[Int64s, ...], schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array(column.astype(np.int64)) for column in columns]
+    arrays = [to_arrow(column.astype(np.int64)) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.lifetimes.stream_windows import ID
 from eventide.operators.changes import NEVER, Changes
@@ -56,7 +57,7 @@ class LeafWindow:
         """Return the values of events, or of some of them."""
         columns = [rows.column(name) for name in self.node.source.row]
         values = pa.RecordBatch.from_arrays(columns, schema=self.value_schema)
-        return values if places is None else values.filter(pa.array(places))
+        return values if places is None else values.filter(to_arrow(places))
 
     def ids(self, rows: pa.RecordBatch) -> Int64s:
         """Return the ids of events."""
@@ -67,7 +68,7 @@ class LeafWindow:
         if not self.answer_exp:
             return values
         answer_exp = np.full(len(exp), NEVER) if self.node.internal else exp
-        columns = [*values.columns, pa.array(answer_exp)]
+        columns = [*values.columns, to_arrow(answer_exp)]
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def changes(self, log: TupleLog, emitted: EmittedTuples, exp: Int64s) -> Changes:

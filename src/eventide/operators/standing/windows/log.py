@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.lifetimes.stream_windows import DIES, ID, KEY, LEAVING, LINK, TS, TUPLE_FACTS
@@ -155,7 +156,7 @@ class TupleLog:
         """Write the living tuples out, under the operator's name."""
         log, _ = self.compacted()
         rows = log.values.take(np.arange(log.count))
-        columns = [pa.array(log.facts[fact, : log.count]) for _, fact in OWN_COLUMNS]
+        columns = [to_arrow(log.facts[fact, : log.count]) for _, fact in OWN_COLUMNS]
         written = pa.RecordBatch.from_arrays([*rows.columns, *columns], schema=self.dumped_schema())
         return write_rows(operator, written, {"come": log.come, "until_us": log.until_us})
 
