@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import cast
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from eventide.errors import ParseError
 from eventide.lang.cel.mistakes import mistake_of
+from eventide.lang.cel.tables import parser
 from eventide.lang.cel.tree import (
     CelItem,
     CelName,
@@ -35,23 +35,12 @@ def parse_cel(text: str) -> Stream:
     'cars'
     """
     try:
-        return _stream(cast("Part", _parser().parse(text).children[0]))
+        return _stream(cast("Part", parser().parse(text).children[0]))
     except UnexpectedInput as error:
         raise mistake_of(error, text) from None
     except RecursionError:
         message = "the query is nested too deeply"
         raise ParseError(message, hint="write x IN (…) for many ORs, PUBLISH parts") from None
-
-
-@cache
-def _parser() -> Lark:
-    return Lark.open(
-        "grammar.lark",
-        rel_to=__file__,
-        parser="lalr",
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
 
 
 def _stream(part: Part) -> Stream:
