@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.compiled import Int32s, Int64s, lean_kernel
-from eventide.kernels.key_table import SMALLEST, KeyTable, empty_table, find, put, remove, seek
+from eventide.kernels.key_table import SMALLEST, KeyTable, find, put, remove, seek
 
 
 def table_for(keys: int) -> KeyTable:
@@ -14,7 +14,10 @@ def table_for(keys: int) -> KeyTable:
     >>> len(table_for(8).handles), len(table_for(9).handles)
     (16, 32)
     """
-    return empty_table(max(SMALLEST, 1 << (2 * keys - 1).bit_length()))
+    capacity = max(SMALLEST, 1 << (2 * keys - 1).bit_length())
+    # Nobody reads the words of an empty place.
+    first, second = np.empty((2, capacity), np.int64)
+    return KeyTable(first, second, np.full(capacity, -1, np.int32), np.zeros(1, np.int64))
 
 
 @lean_kernel

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
 from eventide.accumulators.kept import opened_lists
-from eventide.arrays import to_numpy
+from eventide.arrays import NUMBERS, to_arrow, to_numpy
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.fingerprints import hash_bytes_twice, hash_words_twice
 from eventide.kernels.hashing import Hashes
@@ -18,7 +18,12 @@ from eventide.kernels.hashing import Hashes
 _SECOND_SEED = np.uint64(0xD6E8FEB86659FD93)
 _ALL_VALID = frozen(np.zeros(0, np.bool_))
 _NO_BYTES = np.zeros(0, np.uint8)
-_BYTES = (pa.string(), pa.binary())
+# By number: types of Arrow are slow to look up.
+_BYTES = frozenset(kind.id for kind in (pa.string(), pa.binary()))
+_TIMES = (pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"))
+_INSTANTS = (pa.timestamp("us"), pa.duration("us"))
+_NUMBERS = (pa.bool_(), pa.float16(), *NUMBERS)
+_WORDS = frozenset(kind.id for kind in (*_NUMBERS, *_TIMES, *_INSTANTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ def fingerprints(columns: Sequence[pa.Array], length: int) -> Fingerprints:
         if column.null_count:
             null |= column.is_null().to_numpy(zero_copy_only=False)
     plain = [one_spelling(column) for column in columns]
-    if len(plain) == 1 and _is_word(plain[0].type):
+    if len(plain) == 1 and plain[0].type.id in _WORDS:
         values = _words(plain[0])
         second = null.astype(np.int64)
         if plain[0].null_count:
@@ -62,15 +67,6 @@ def fingerprints(columns: Sequence[pa.Array], length: int) -> Fingerprints:
         _mix(column, first, second_hash)
     first_words, second_words = frozen(words.view(np.int64))
     return Fingerprints(first_words, second_words, null)
-
-
-def _is_word(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_temporal(kind)
-    )
 
 
 def _words(column: pa.Array) -> Int64s:
@@ -92,9 +88,16 @@ def list_bytes(lists: pa.Array) -> pa.Array:
     each = fingerprints([values], len(values))
     data = np.column_stack((each.first, each.second)).tobytes()
     offsets = (16 * bounds).astype(np.int32)
-    valid = pa.array(lists.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
+    valid = to_arrow(lists.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
     buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(lists), buffers)
+
+
+def as_bytes(column: pa.Array) -> pa.Array:
+    """Return texts or bytes that are equal if the values of a column are."""
+    if pa.types.is_decimal(column.type):
+        return column.cast(pa.string())
+    return list_bytes(column) if pa.types.is_list(column.type) else column.cast(pa.binary())
 
 
 def _mix(column: pa.Array, first: Hashes, second: Hashes) -> None:
@@ -102,15 +105,11 @@ def _mix(column: pa.Array, first: Hashes, second: Hashes) -> None:
     valid = _ALL_VALID
     if column.null_count:
         valid = frozen(to_numpy(column.is_valid()))
-    if _is_word(column.type):
+    if column.type.id in _WORDS:
         hash_words_twice(frozen(_words(column)), valid, first, second)
         return
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.string())
-    if pa.types.is_list(column.type):
-        column = list_bytes(column)
-    if column.type not in _BYTES:
-        column = column.cast(pa.binary())
+    if column.type.id not in _BYTES:
+        column = as_bytes(column)
     _, offsets_buffer, data_buffer = column.buffers()
     start = column.offset
     offsets = np.frombuffer(offsets_buffer, np.int32)[start : start + len(column) + 1]

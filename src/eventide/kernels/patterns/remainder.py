@@ -36,21 +36,26 @@ def stand(
     offsets: Int64s,
     begin: Int64s,
     seen: Int64s,
+    numbers: Int64s,
+    whole: Bools,
     ahead: int,
     ended: bool,
-    begins: Int64s,
-    knowns: Int64s,
-    seens: Int64s,
+    places: Int64s,
+    wholes: Bools,
 ) -> None:
-    """Write the places of `Partitions` for each key, whose own are counted from its first row.
+    """Write the `begin`, `known`, `seen` and `numbers` of `Partitions`, and its `whole`.
 
-    Rows with fewer than `ahead` behind them cannot be tested yet, unless none will follow.
+    Those of a state are counted from the first row of a key; later keys are new. Rows with fewer
+    than `ahead` behind them cannot be tested yet, unless none will follow.
     """
-    for k in range(len(begin)):
+    for k in range(len(wholes)):
         low, high = offsets[k], offsets[k + 1]
-        begins[k] = low + begin[k]
-        knowns[k] = high if ended else max(high - ahead, low)
-        seens[k] = low + seen[k]
+        is_new = k >= len(begin)
+        places[0, k] = low if is_new else low + begin[k]
+        places[1, k] = high if ended else max(high - ahead, low)
+        places[2, k] = low if is_new else low + seen[k]
+        places[3, k] = 0 if is_new else numbers[k]
+        wholes[k] = is_new or whole[k]
 
 
 @lean_kernel

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
-from eventide.arrays import to_arrow, to_numpy
+from eventide.arrays import FLOAT64, buffer_of, to_arrow, to_numpy
 from eventide.kernels.compiled import Bools, Int64s, Numbers, frozen
 from eventide.kernels.ordering import gather, ranges
 from eventide.operators.columns import short_texts
@@ -127,10 +127,9 @@ class RowsByKey:
         """Return a column at places in key order, null where a place is -1."""
         column = self.rows.column(name)
         if column.type in PLAIN_TYPES and not column.null_count and len(column):
-            words = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
             found = np.empty(len(places), np.int64)
-            if gather(frozen(words), frozen(self.order), frozen(places), found):
-                return to_arrow(found).view(column.type)
+            if gather(_words(column), frozen(self.order), frozen(places), found):
+                return pa.Array.from_buffers(column.type, len(found), [None, buffer_of(found)])
         return self.at(places, [name]).column(0)
 
     def beyond(self, shift: int) -> Int64s:
@@ -157,7 +156,7 @@ class RowsByKey:
             return moved
         beyond = np.zeros(self.count, np.bool_)
         beyond[self.beyond(shift)] = True
-        return pc.if_else(pa.array(beyond), pa.scalar(None, values.type), moved)
+        return pc.if_else(to_arrow(beyond), pa.scalar(None, values.type), moved)
 
 
 def moved_by(numbers: Numbers, shift: int) -> Numbers:
@@ -177,10 +176,18 @@ def plain_numbers(column: pa.Array) -> Numbers | None:
     """
     if column.null_count or column.type not in PLAIN_TYPES:
         return None
-    if column.type != pa.float64():
-        return to_numpy(column.view(pa.int64()))
+    if column.type.id != FLOAT64:
+        return _words(column)
     found = to_numpy(column)
     return None if len(found) and np.isnan(found.min()) else found
+
+
+def _words(column: pa.Array) -> Int64s:
+    """Return the memory of a column of one of the types below, as whole numbers."""
+    if not len(column):
+        return frozen(np.empty(0, np.int64))
+    words = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
+    return frozen(words)
 
 
 PLAIN_TYPES = (pa.float64(), pa.int64(), pa.timestamp("us"), pa.duration("us"))
@@ -333,7 +340,7 @@ def marks_of(conditions: Sequence[LocalCondition | None], rows: pa.RecordBatch) 
         texts = short_texts(rows.column(name))
         if texts is not None:
             codes, first = texts
-            values = rows.select([name]).take(pa.array(first))
+            values = rows.select([name]).take(to_arrow(first))
             marks |= _marked(asked, values, marks.dtype)[codes]
             own = {number: each for number, each in own.items() if number not in asked}
     return marks | _marked(own, rows, marks.dtype) if own else marks

@@ -60,7 +60,7 @@ from eventide.operators.patterns.outcome import check_outcome
 from eventide.operators.patterns.remainder import due_times, remainder
 from eventide.operators.patterns.report import Report
 from eventide.operators.patterns.row_tests import RowTests
-from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of, with_new_keys
+from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of, with_keys
 from eventide.operators.patterns.written_state import WrittenForm, read_state, write_state
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
@@ -338,13 +338,15 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     def partitions(self, by_key: RowsByKey, state: MatchState, watermark_us: int) -> Partitions:
         """Return where each key stands."""
-        begin, known, seen = np.empty((3, len(state.begin)), np.int64)
         offsets = frozen(by_key.offsets)
+        count = len(offsets) - 1
+        places, whole = np.empty((4, count), np.int64), np.empty(count, np.bool_)
         ended = watermark_us == END_OF_TIME_US
-        standing = (frozen(state.begin), frozen(state.seen))
-        stand(offsets, *standing, self.reach_ahead, ended, begin, known, seen)
-        marks = (frozen(state.whole), frozen(seen), frozen(state.numbers))
-        return Partitions(offsets, frozen(begin), frozen(known), *marks)
+        standing = (frozen(state.begin), frozen(state.seen), frozen(state.numbers))
+        known_whole = frozen(state.whole)
+        stand(offsets, *standing, known_whole, self.reach_ahead, ended, places, whole)
+        begin, known, seen, numbers = frozen(places)
+        return Partitions(offsets, begin, known, frozen(whole), seen, numbers)
 
     def together(
         self, state: MatchState, rows: pa.RecordBatch, numbered: Numbered
@@ -352,7 +354,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         """Return the kept and the new rows by key, and the state including new keys."""
         codes, keys, count = numbered
         ordered, in_order = KeyOrder.behind(state.kept, codes, count, self.threads)
-        grown = state if count == len(state.kept) else with_new_keys(state, tuple(keys))
+        grown = state if count == len(state.kept) else with_keys(state, tuple(keys))
         if self.shows_unmatched:
             fresh_rows = np.zeros(rows.num_rows, np.bool_)
             marked = np.concatenate([state.matched, fresh_rows])[ordered.order]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import to_arrow
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
@@ -67,10 +68,10 @@ class MatchState:
     def take(self, keys: Int64s) -> Self:
         """Return the state of some keys, by number."""
         places = ranges(self.starts[keys], self.kept[keys])
-        chosen = pa.array(keys)
+        chosen = to_arrow(keys)
         return replace(
             self,
-            rows=self.rows.take(pa.array(places)),
+            rows=self.rows.take(to_arrow(places)),
             keys=tuple(key.take(chosen) for key in self.keys),
             kept=self.kept[keys],
             begin=self.begin[keys],
@@ -115,15 +116,10 @@ def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchS
     )
 
 
-def with_new_keys(state: MatchState, keys: tuple[pa.Array, ...]) -> MatchState:
-    """Return the state with more keys behind its own, which have nothing yet."""
-    old, count = len(state.begin), len(keys[0]) if keys else 1
-    facts = np.zeros((3, count), np.int64)
-    facts[0, :old], facts[1, :old], facts[2, :old] = state.begin, state.seen, state.numbers
-    begin, seen, numbers = facts
-    whole = np.ones(count, np.bool_)
-    whole[:old] = state.whole
-    return replace(state, keys=keys, begin=begin, seen=seen, numbers=numbers, whole=whole)
+def with_keys(state: MatchState, keys: tuple[pa.Array, ...]) -> MatchState:
+    """Return the state with more keys behind its own, of which nothing is known."""
+    known = (state.kept, state.begin, state.seen, state.numbers, state.whole)
+    return MatchState(state.rows, keys, *known, state.matched, state.due, state.watermark_us)
 
 
 def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:
