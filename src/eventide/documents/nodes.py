@@ -49,7 +49,7 @@ class Nodes:
 
     def name_of(self, node: int) -> str:
         """Return the name of a node."""
-        return self.names[self.name[node]]
+        return self.names[int(self.name[node])]
 
     def value_of(self, node: int) -> str:
         """Return the string value of a node, as XPath defines it."""
