@@ -169,3 +169,20 @@ def test_a_condition_chooses_rows_for_what_takes_nulls_for_values() -> None:
     for cuts in ([], [1, 2]):
         assert accumulator.finish(merged(accumulator, lifted, cuts)).to_pylist() == [[None, 4.0]]
     assert accumulator.of_frames(lifted, frames).to_pylist() == [None, None, [4.0]]
+
+
+@given(st.lists(st.tuples(st.sampled_from(WILD + ENDLESS) | st.none(), st.integers(0, 3))))
+@pytest.mark.parametrize("name", ["sum", "avg", "count"])
+def test_values_by_group_are_the_partials_of_single_values(
+    name: str, rows: list[tuple[float | None, int]]
+) -> None:
+    """Also where a pair of doubles has lost something, with NaN, and with nulls."""
+    accumulator = accumulator_of(bound(name, FLOAT64))
+    groups = Groups(frozen(np.array([group for _, group in rows], np.int64)), 4)
+    for values in ([value for value, _ in rows], [value or 0.0 for value, _ in rows]):
+        column = pa.array(values, pa.float64())
+        found = accumulator.finish(accumulator.of_groups([column], groups))
+        expected = accumulator.finish(accumulator.by_group(accumulator.lift(column), groups))
+        assert [repr(each) for each in found.to_pylist()] == [
+            repr(each) for each in expected.to_pylist()
+        ]

@@ -1,4 +1,4 @@
-"""Columns that hold too much are refused by an error of ours."""
+"""Texts as numbers, and columns that hold too much: an error of ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import eventide as ev
 from eventide.errors import EvaluationError
-from eventide.operators.columns import results_that_fit
+from eventide.operators.columns import encode_column, results_that_fit
 
 
 def test_other_errors_of_arrow_stay_what_they_are() -> None:
@@ -33,3 +33,13 @@ def test_more_text_than_a_column_holds_is_an_error_of_ours(text: str) -> None:
     with pytest.raises(EvaluationError, match="more than 2 GiB of text") as refused:
         ev.sql(text, x=rows, y=rows.select(["ts", "k"])).to_arrow()
     assert refused.value.hint is not None
+
+
+def test_texts_inside_a_longer_column_are_numbered_where_they_lie() -> None:
+    texts = [f"{n % 7}{'é' * (n % 5)}" for n in range(20_000)]
+    column = pa.array(texts)
+    for start, stop in ((0, 20_000), (0, 9_000), (5_001, 15_001), (12_345, 20_000)):
+        codes, count = encode_column(column.slice(start, stop - start))
+        known = {text: number for number, text in enumerate(dict.fromkeys(texts[start:stop]))}
+        assert count == len(known)
+        assert codes.tolist() == [known[text] for text in texts[start:stop]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from eventide.errors import SchemaError
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import Schema
-from eventide.store import TableSource
+from eventide.store import TableSource, memory
 
 SCHEMA = Schema.of({"speed": "float64"})
 
@@ -30,6 +32,18 @@ def test_a_sorted_table_is_not_copied() -> None:
     assert sum(batch.num_rows for batch in batches) == 1_899_990
     start = table.column("speed").chunk(0).buffers()[1].address
     assert batches[0].column(0).buffers()[1].address == start
+
+
+@pytest.mark.parametrize("place", [None, 1, 4_095, 4_096, 4_097, 20_000, 39_999])
+def test_one_time_that_is_out_of_order_is_found_wherever_it_is(place: int | None) -> None:
+    ts = np.repeat(np.arange(20_000), 2)
+    if place is not None:
+        ts[place] = ts[place - 1] - 1
+    with patch.object(memory, "SLICE_ROWS", 9_000):
+        assert memory.ascends_in_threads(ts) == (place is None)
+    assert memory.ascends_in_threads(ts) == (place is None)
+    assert memory.ascends_in_threads(ts[:1])
+    assert memory.ascends_in_threads(ts[:0])
 
 
 def test_small_chunks_are_joined_once() -> None:

@@ -53,6 +53,10 @@ class Accumulator(ABC):
     def finish(self, partials: Columns) -> pa.Array:
         """Return the aggregates."""
 
+    def of_groups(self, values: Columns, groups: Groups) -> list[pa.Array]:
+        """Return the partial of each group of rows, from the arguments of single rows."""
+        return self.by_group(self.lift(*values), groups)
+
     def of_frames(self, partials: Columns, frames: Frames) -> pa.Array:
         """Return the aggregates of frames."""
         return self.finish(self.by_frame(partials, frames))

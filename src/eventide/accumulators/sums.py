@@ -38,6 +38,7 @@ from eventide.kernels.aggregates.sums import (
     sum_floats_by_group,
     sum_integers_by_group,
     sum_pairs_by_group,
+    sum_values_by_group,
 )
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
 
@@ -54,6 +55,12 @@ class Count(Accumulator):
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return one for each value, zero for each null."""
         return [values[0].is_valid().cast(pa.int64())]
+
+    def of_groups(self, values: Columns, groups: Groups) -> list[pa.Array]:
+        """Return the count of each group."""
+        if values[0].null_count:
+            return super().of_groups(values, groups)
+        return [to_arrow(np.bincount(groups.of_row, minlength=groups.count))]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -129,6 +136,22 @@ class FloatSums(Accumulator):
         zeros, nothing = pa.nulls(rows, pa.float64()), pa.nulls(rows, REST)
         sums = ((high, zeros if low is None else low, nothing) for high, low in pairs)
         return self.together(sums, counts)
+
+    def of_groups(self, values: Columns, groups: Groups) -> list[pa.Array]:
+        """Return the partial of each group, of a single sum in one pass over its values."""
+        if self.count > 1 or values[0].null_count:
+            return super().of_groups(values, groups)
+        high, low, doubt = (
+            np.zeros(groups.count),
+            np.zeros(groups.count),
+            np.zeros(groups.count, bool),
+        )
+        counts = np.zeros(groups.count, np.int64)
+        sum_values_by_group(floats(values[0]), groups.of_row, (high, low), counts, doubt)
+        if doubt.any():
+            return super().of_groups(values, groups)
+        parts = (to_arrow(high), to_arrow(low), pa.nulls(groups.count, REST))
+        return self.together([parts], to_arrow(counts))
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -336,6 +359,10 @@ class Average(Accumulator):
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partial of each row alone."""
         return self.sum.lift(*values)
+
+    def of_groups(self, values: Columns, groups: Groups) -> list[pa.Array]:
+        """Return the partial of each group of rows."""
+        return self.sum.of_groups(values, groups)
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""

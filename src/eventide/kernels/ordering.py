@@ -8,6 +8,7 @@ from eventide.kernels.compiled import Int64s, frozen, kernel, lean_kernel
 
 DIGIT_BITS = 11
 DIGIT_VALUES = 1 << DIGIT_BITS
+BLOCK = 4096
 
 
 @kernel
@@ -15,6 +16,22 @@ def is_sorted(ts: Int64s, seq: Int64s) -> bool:
     """Whether rows ascend by (ts, seq)."""
     for i in range(1, len(ts)):
         if ts[i] < ts[i - 1] or (ts[i] == ts[i - 1] and seq[i] < seq[i - 1]):
+            return False
+    return True
+
+
+@lean_kernel
+def ascends(earlier: Int64s, later: Int64s) -> bool:
+    """Whether no number is less than the one before it: `later` begins one place behind.
+
+    It looks at a block without a branch, which takes a fraction of the time.
+    """
+    for start in range(0, len(later), BLOCK):
+        ones, others = earlier[start : start + BLOCK], later[start : start + BLOCK]
+        falls = 0
+        for i in range(len(others)):
+            falls += ones[i] > others[i]
+        if falls:
             return False
     return True
 

@@ -129,11 +129,13 @@ def short_texts(column: pa.Array) -> tuple[Int32s, Int64s] | None:
     _, bounds, data = column.buffers()
     offsets = np.frombuffer(bounds, np.int32)[column.offset :][: len(column) + 1]
     begin, end = int(offsets[0]), int(offsets[-1])
-    words = np.zeros((end - begin + SPARE_BYTES) // 8, np.uint64)
-    if begin < end:
-        words.view(np.uint8)[: end - begin] = np.frombuffer(data, np.uint8)[begin:end]
-    if begin:
-        offsets = offsets - np.int32(begin)
+    if end + SPARE_BYTES < (0 if data is None else data.size) and data.address % 8 == 0:
+        words = np.frombuffer(data, np.uint64, data.size // 8)
+    else:
+        words = np.zeros((end - begin + SPARE_BYTES) // 8, np.uint64)
+        if begin < end:
+            words.view(np.uint8)[: end - begin] = np.frombuffer(data, np.uint8)[begin:end]
+        offsets = offsets - np.int32(begin) if begin else offsets
     size = 4 * FEW_TEXTS
     low, high = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
     numbers = np.full(size, -1, np.int32)

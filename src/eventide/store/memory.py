@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +13,8 @@ import pyarrow as pa
 from eventide.arrays import to_arrow
 from eventide.errors import SchemaError
 from eventide.instants import ALL_TIME, TimeRange
-from eventide.kernels.ordering import sorting_order
+from eventide.kernels.compiled import frozen
+from eventide.kernels.ordering import ascends, sorting_order
 from eventide.schema import SEQ, TS, Schema
 from eventide.store.order import Int64s, int64_view
 from eventide.store.source import (
@@ -141,9 +145,29 @@ def in_order(table: pa.Table) -> pa.Table:
     """
     numbered = SEQ in table.column_names
     numbers = int64_view(table.column(SEQ)) if numbered else None
-    order = sorting_order(int64_view(table.column(TS)), numbers)
+    ts = int64_view(table.column(TS))
+    if numbers is None and ascends_in_threads(ts):
+        return table
+    order = sorting_order(ts, numbers)
     if order is None:
         return table
     rows = to_arrow(order)
     table = table.take(rows)
     return table if numbered else table.append_column(SEQ, rows)
+
+
+def ascends_in_threads(ts: Int64s) -> bool:
+    """Whether times ascend; to look at many takes as long as to read them, in one thread."""
+    earlier, later = frozen(ts[:-1]), frozen(ts[1:])
+    parts = min(os.cpu_count() or 1, len(later) // SLICE_ROWS)
+    if parts < 2:
+        return ascends(earlier, later)
+    bounds = pairwise(np.linspace(0, len(later), parts + 1).astype(int).tolist())
+    with ThreadPoolExecutor(parts) as threads:
+        return all(threads.map(lambda part: ascends(*within(part, earlier, later)), bounds))
+
+
+def within(part: tuple[int, int], earlier: Int64s, later: Int64s) -> tuple[Int64s, Int64s]:
+    """Return a part of two arrays."""
+    first, last = part
+    return earlier[first:last], later[first:last]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Floats, Int64s, inline, kernel
+from eventide.kernels.compiled import Bools, Floats, Int64s, inline, kernel, lean_kernel
 
 SPLITTER = 134217729.0  # 2^27 + 1, splits a double into two halves of 26 bits
 
@@ -74,6 +74,27 @@ def sum_floats_by_group(
             gone = gone if gone != 0.0 else more
         out_high[group] = total
         out_low[group] = rest
+        # What is not finite gives a NaN here.
+        if gone != 0.0:
+            doubt[group] = True
+
+
+@lean_kernel
+def sum_values_by_group(
+    values: Floats, groups: Int64s, out: tuple[Floats, Floats], counts: Int64s, doubt: Bools
+) -> None:
+    """Add each value to the pair of its group, and count it there.
+
+    `doubt[g]` becomes true if the pair of group g may have lost something.
+    """
+    high, low = out
+    for i in range(len(groups)):
+        group = groups[i]
+        total, lost = exact_pair(high[group], values[i])
+        rest, gone = exact_pair(low[group], lost)
+        high[group] = total
+        low[group] = rest
+        counts[group] += 1
         # What is not finite gives a NaN here.
         if gone != 0.0:
             doubt[group] = True

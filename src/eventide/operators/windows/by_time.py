@@ -12,7 +12,10 @@ panes when the watermark reaches its end. The state is the table of partials.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +27,7 @@ from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRa
 from eventide.kernels.aggregates.frames import window_frames
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.grouping import group_by_pane, order_by_key
-from eventide.operators.aggregate import accumulator_of, lift
+from eventide.operators.aggregate import accumulator_of, arguments_of
 from eventide.operators.checking import (
     filled,
     require,
@@ -181,16 +184,22 @@ class AggregateWindows(Stateful[WindowState]):
         if rows.num_rows == 0:
             return no_rows(self.partial_schema)
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
-        ts = int64s(rows.column("ts"))
-        columns: list[list[pa.Array]] = []
+        return self.reduced(keys, int64s(rows.column("ts")), partial(self.lifted, rows))
+
+    def lifted(self, rows: pa.RecordBatch, groups: Groups) -> Iterator[list[pa.Array]]:
+        """Yield the partials of groups of events, those of each accumulator."""
         for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
-            columns.append(lift(item.aggregate, accumulator, rows))
-        return self.reduce(keys, ts, columns)
+            yield accumulator.of_groups(arguments_of(item.aggregate, rows), groups)
 
     def merge(self, partials: pa.RecordBatch) -> pa.RecordBatch:
         """Merge partials of the same pane and key."""
         keys, panes, columns = self.split(partials)
-        return self.reduce(keys, panes, columns)
+        return self.reduced(keys, panes, partial(self.merged, columns))
+
+    def merged(self, columns: Sequence[list[pa.Array]], groups: Groups) -> Iterator[list[pa.Array]]:
+        """Yield the partials of groups of partials, those of each accumulator."""
+        for accumulator, partials in zip(self.accumulators, columns, strict=True):
+            yield accumulator.by_group(partials, groups)
 
     def split(
         self, partials: pa.RecordBatch
@@ -204,10 +213,16 @@ class AggregateWindows(Stateful[WindowState]):
             split.append(columns[start : start + len(accumulator.types)])
         return columns[:place], int64s(columns[place]), split
 
-    def reduce(
-        self, keys: list[pa.Array], ts: Int64s, columns: list[list[pa.Array]]
+    def reduced(
+        self,
+        keys: list[pa.Array],
+        ts: Int64s,
+        merge: Callable[[Groups], Iterable[list[pa.Array]]],
     ) -> pa.RecordBatch:
-        """Merge rows of the same pane and key, all in order of time."""
+        """Return a row for each pane and key with the merged partials of its rows.
+
+        Rows are in order of time.
+        """
         codes, distinct, count = encode_keys(keys, len(ts))
         of_row, panes, key_of = (np.empty(len(ts), np.int64) for _ in range(3))
         group_of_key = np.full(count, -1, np.int64)
@@ -215,8 +230,7 @@ class AggregateWindows(Stateful[WindowState]):
         groups = Groups(frozen(of_row), found)
         key_rows = to_arrow(key_of[:found])
         arrays = [key.take(key_rows) for key in distinct] + [to_arrow(panes[:found])]
-        for accumulator, partials in zip(self.accumulators, columns, strict=True):
-            arrays += accumulator.by_group(partials, groups)
+        arrays += chain.from_iterable(merge(groups))
         return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
 
     def closes_window(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from eventide.errors import StoreError
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Floats, Int64s, frozen
-from eventide.kernels.ordering import sort_pairs, sorting_order
+from eventide.kernels.ordering import ascends, sort_pairs, sorting_order
 from eventide.schema import SEQ, TS
 from eventide.store.index.ranges import ValueRange, checked, type_of
 from eventide.store.index.secondary import DamagedRunError, SecondaryReader
@@ -68,6 +68,8 @@ class Reach:
     lookups: int
     read_rows: int
     """Rows of which the attribute has to be read, for lack of an index."""
+    in_time: int = 0
+    """Entries that come in order of time: those of a single value."""
 
 
 def hits_of(
@@ -86,11 +88,11 @@ def hits_of(
         return Hits(np.empty(0, np.int64), np.empty(0, np.int64))
     ts = np.concatenate([part.ts for part in parts])
     seq = np.concatenate([part.seq for part in parts])
-    if in_order:
+    if in_order and not ascends(frozen(seq[:-1]), frozen(seq[1:])):
         numbers, times = np.empty_like(seq), np.empty_like(ts)
         sort_pairs(frozen(seq), frozen(ts), numbers, times)
         ts, seq = times, numbers
-    else:
+    elif not in_order:
         order = sorting_order(ts, seq)
         ts, seq = (ts, seq) if order is None else (ts[order], seq[order])
     start, end = np.searchsorted(ts, [time_range.start_us, time_range.end_us])
@@ -179,6 +181,8 @@ def reach_of(snapshot: Snapshot, atoms: Sequence[Atom], time_range: TimeRange) -
         sum(each.entries for each in reaches),
         sum(each.lookups for each in reaches),
         sum(each.read_rows for each in reaches),
+        # Those of several values are put in order together.
+        reaches[0].in_time if len(reaches) == 1 else 0,
     )
 
 
@@ -203,7 +207,7 @@ def reach_of_one(
     for rows in snapshot.memory:
         if rows.num_rows:
             events += int(wanted.mask(rows.column(attribute)).sum())
-    return Reach(events, entries, lookups, read_rows)
+    return Reach(events, entries, lookups, read_rows, entries if wanted.is_equality else 0)
 
 
 def inside(segment: Segment, time_range: TimeRange) -> float:

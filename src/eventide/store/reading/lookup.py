@@ -57,4 +57,5 @@ def index_hits(
 def reader_of(folder: Path, index: SegmentIndex, kind: DataType) -> SecondaryReader:
     """Return the reader of an index; its directory is read once."""
     end = max((start + length for start, length in index.extents), default=0)
-    return SecondaryReader(MAPPED.content(folder / index.file, end), index.extents, kind)
+    path = folder / index.file
+    return SecondaryReader(MAPPED.content(path, end), index.extents, kind, path)

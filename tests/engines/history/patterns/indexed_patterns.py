@@ -138,13 +138,39 @@ def conditions(draw: st.DrawFn, other: str | None) -> str:
     return " AND ".join(parts)
 
 
+@st.composite
+def gapped_queries(draw: st.DrawFn) -> str:
+    """Draw queries of rows with gaps between them: other rows do not matter, if nobody asks."""
+    names = draw(st.lists(st.sampled_from("ABC"), min_size=1, max_size=3))
+    gaps = [draw(st.sampled_from(["T*", "T*?", "U*"])) for _ in names[1:]]
+    pattern = " ".join(
+        part for pair in zip(names, [*gaps, ""], strict=True) for part in pair if part
+    )
+    taken = sorted(set(names))
+    defines = [f"{taken[0]} AS {draw(conditions(None))}"]
+    defines += [f"{name} AS {draw(conditions(taken[0]))}" for name in taken[1:]]
+    skips = ["PAST LAST ROW", "TO NEXT ROW"] + ["TO LAST " + names[-1]] * (len(taken) > 1)
+    skip = draw(st.sampled_from(skips if names[0] != names[-1] else skips[:2]))
+    source = draw(st.sampled_from([name for name, x in SOURCES.items() if x == "x"]))
+    asked = draw(st.sampled_from(["", "", f", SUM({names[-1]}.x) AS s", ", COUNT(*) AS n"]))
+    clauses = [
+        draw(st.sampled_from(["", "", "PARTITION BY k"])),
+        f"MEASURES FIRST(ts) AS a, LAST(x) AS b, {names[0]}.label AS c{asked}",
+        f"AFTER MATCH SKIP {skip} PATTERN ({pattern})",
+        f"WITHIN INTERVAL '{draw(st.integers(1, 8))}' SECOND DEFINE {', '.join(defines)}",
+    ]
+    return f"SELECT * FROM {source} MATCH_RECOGNIZE ({' '.join(filter(None, clauses))})"
+
+
 # Every rewrite, strategy, skip and output
 
 
 COVERED = "MEASURES FIRST(_seq) AS f, LAST(_seq) AS l, COUNT(*) AS n"
 COVERED_AROUND = f"{COVERED}, PREV(FIRST(x), 2) AS p, NEXT(LAST(x), 3) AS q"
+ENDS = "MEASURES FIRST(_seq) AS f, LAST(_seq) AS l, C.y AS y"
 AB = "WITHIN INTERVAL '3' SECOND DEFINE A AS x = 1, B AS x > 1"
 ABC = f"{AB}, C AS label = 'c'"
+AC = "WITHIN INTERVAL '6' SECOND DEFINE A AS x = 1, C AS label = 'c'"
 NEXT_ROW = "AFTER MATCH SKIP TO NEXT ROW"
 
 QUERIES = {
@@ -178,6 +204,11 @@ QUERIES = {
     "trailing absence": f"{COVERED} STRATEGY skip_till_next PATTERN (A B NOT C) {ABC}",
     "every way": f"{COVERED} {NEXT_ROW} STRATEGY skip_till_any PATTERN (A B) {AB}",
     "every way around": f"{COVERED_AROUND} {NEXT_ROW} STRATEGY skip_till_any PATTERN (A B+) {AB}",
+    "only gaps": f"{ENDS} PATTERN (A T* B T*? C) {ABC}",
+    "only gaps, to next row": f"{ENDS} {NEXT_ROW} PATTERN (A T* C T* C) {AC}",
+    "only gaps, keys": f"PARTITION BY k {ENDS} PATTERN (A T* C) {AC}",
+    "only gaps, one condition": f"{ENDS} PATTERN (A T* C) WITHIN INTERVAL '3' SECOND "
+    "DEFINE A AS x = 3, C AS x = A.x AND label = 'c'",
     "keys": f"PARTITION BY k {COVERED} PATTERN (A B* C) {ABC}",
     "keys, fixed": f"PARTITION BY k {COVERED} {NEXT_ROW} PATTERN (A D B) {AB}",
     "keys, around": f"PARTITION BY k, y {COVERED_AROUND} PATTERN (A B+) {AB}",
@@ -196,6 +227,10 @@ FROM = {
     "filter, keys": (
         "(SELECT ts, _seq, k, x, y, label FROM s WHERE label <> 'b')",
         f"PARTITION BY k {COVERED_AROUND} PATTERN (A B*) {AB}",
+    ),
+    "filter, only gaps": (
+        "(SELECT ts, _seq, k, x, y, label FROM s WHERE y > 0.5)",
+        f"{ENDS} PATTERN (A T* C) {AC}",
     ),
     "names": (
         "(SELECT ts, _seq, x AS y, y AS x, label FROM s)",

@@ -25,6 +25,7 @@ from tests.engines.history.patterns.indexed_patterns import (
     Past,
     answers,
     coarse_map,
+    gapped_queries,
     indexed_queries,
     many_rows,
     pasts,
@@ -70,6 +71,7 @@ def check(text: str, stream: tuple[list[Row], Past], leaf_rows: int, coarse: int
             return
         kind = "plain" if question.is_plain else "by key"
         event(f"{'matches' if expected else 'no match'}, {kind}, {question.looks_around}")
+        event(f"only some rows matter: {question.is_sparse}")
         for way, answer in answers(question, coarse_map(coarse)):
             note(way)
             assert answer() == expected
@@ -82,6 +84,14 @@ LEAVES = st.sampled_from([3, 3, 8])
 @SLOWLY
 @given(indexed_queries("contiguous"), streams(), LEAVES, COARSE)
 def test_contiguous_patterns(
+    text: str, stream: tuple[list[Row], Past], leaf_rows: int, coarse: int
+) -> None:
+    check(text, stream, leaf_rows, coarse)
+
+
+@SLOWLY
+@given(gapped_queries(), streams(), LEAVES, COARSE)
+def test_patterns_with_gaps_between_their_rows(
     text: str, stream: tuple[list[Row], Past], leaf_rows: int, coarse: int
 ) -> None:
     check(text, stream, leaf_rows, coarse)
@@ -174,6 +184,30 @@ def test_less_is_read_than_there_is(tmp_path: Path) -> None:
     assert by_map.describe().endswith("leaves, which the map of the pattern leaves")
     # What every row meets leaves everything that the map does.
     assert IntervalAccess(question, (first, second)).run()[1].rows <= 20
+
+
+def test_only_rows_that_matter_are_read(tmp_path: Path) -> None:
+    """Of 400 rows in one long period, those that can begin or end a match."""
+    rows = many_rows(400)
+    for row in rows:
+        row["x"] = {0: 1, 7: 3}.get(row["_seq"] % 20, 2)
+    with tiny_files():
+        snapshot = snapshot_of(tmp_path, rows)
+    body = "PATTERN (A T* B) WITHIN INTERVAL '60' SECOND DEFINE A AS x = 1, B AS x = 3"
+    for measures, sparse in (("LAST(ts) AS l", True), ("COUNT(*) AS n", False)):
+        text = f"SELECT * FROM s MATCH_RECOGNIZE (MEASURES FIRST(_seq) AS f, {measures} {body})"
+        plan = plan_sql(text, CATALOG)
+        question = pattern_question(plan, snapshot)
+        assert isinstance(question, PatternQuestion)
+        access = IntervalAccess(question, question.shape.conditions)
+        found, cost = access.run()
+        assert shown(found) == shown(replay(plan, snapshot))
+        assert found
+        assert (cost.rows <= 40) == sparse
+        assert ("rows of these" in access.describe()) == sparse
+    assert isinstance(question, PatternQuestion)
+    alone = IntervalAccess(question, question.shape.conditions[:1])
+    assert "rows of these" not in alone.describe()
 
 
 # Errors

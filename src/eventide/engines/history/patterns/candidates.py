@@ -208,7 +208,11 @@ def aligned(block: SymbolRange, hits: Mapping[Condition, Hits]) -> Occurrences:
         wanted = number + (condition.symbol - block.first)
         number = number[places_of(wanted, hits[condition].seq) >= 0]
     # A block that would begin before its key does would get the number of another key.
-    number = number[key_of(number) == key_of(number + (own[0].symbol - block.first))]
+    inside = key_of(number) == key_of(number + (own[0].symbol - block.first))
+    number = number[inside]
+    if len(own) == 1:
+        ts = hits[own[0]].ts[inside]
+        return Occurrences(number, ts, ts)
     times = []
     for symbol in (block.chosen[0], block.chosen[-1]):
         found = next(hits[each] for each in own if each.symbol == symbol)
@@ -218,10 +222,16 @@ def aligned(block: SymbolRange, hits: Mapping[Condition, Hits]) -> Occurrences:
 
 def shared(block: SymbolRange, hits: Mapping[Condition, Hits]) -> Occurrences:
     """Return the rows on which all conditions on one symbol hold, in order of time."""
-    fewest, *others = sorted((hits[c] for c in hits if c.symbol in block.chosen), key=len)
+    found = shared_by([hits[c] for c in hits if c.symbol in block.chosen])
+    return Occurrences(found.seq, found.ts, found.ts)
+
+
+def shared_by(hits: Sequence[Hits]) -> Hits:
+    """Return the rows that are hits of all conditions, in order of time."""
+    fewest, *others = sorted(hits, key=len)
     for other in others:
         fewest = fewest.at(np.flatnonzero(places_of(fewest.seq, np.sort(other.seq)) >= 0))
-    return Occurrences(fewest.seq, fewest.ts, fewest.ts)
+    return fewest
 
 
 def places_of(wanted: Int64s, ascending: Int64s) -> Int64s:

@@ -23,6 +23,8 @@ from eventide.store.reading.hits import Reach
 STEPS = 24
 """Into how many steps WITHIN is divided to add up waiting times."""
 RARE = 1e-12
+SPARED = 0.75
+"""The share of the time for an entry that is for putting it in order, and decoding it anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class PatternFacts:
     profiles: Floats
     """How much more or less often each condition is met in each part of time; 1 is the average. A
     row for each part; all parts have as many rows."""
+    sparse: bool = False
+    """Whether only the rows are read that meet chosen conditions, if each symbol has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +73,18 @@ def estimates(facts: PatternFacts, chosen: Bools, weights: Weights) -> Estimates
     intervals, rows, units = (np.zeros(len(chosen)) for _ in range(3))
     for profile in facts.profiles:
         shares = np.minimum(facts.shares * profile, 1.0)
-        count, length = periods_and_length(facts, shares, chosen)
+        expected = expected_periods(facts, shares, chosen)
+        count, length = expected.count, expected.length
         density = count / max(facts.time_us, 1.0)
         unit_us = facts.time_us / max(1, facts.units)
         covered = 1 - np.exp(-density / facts.keys * length)
-        touched = 1 - np.exp(-density * (length + unit_us))
-        rows += covered * facts.rows / parts
-        units += touched * facts.units / parts
+        touched = (1 - np.exp(-density * (length + unit_us))) * facts.units
+        inside = covered * facts.rows
+        if facts.sparse:
+            inside = sparse_rows(facts, shares, chosen, inside, expected)
+            touched = np.minimum(touched, inside)
+        rows += inside / parts
+        units += touched / parts
         intervals += count * (1 - covered) / parts
     none = ~chosen.any(axis=1)
     rows[none], units[none], intervals[none] = facts.rows, facts.units, 1.0
@@ -93,6 +102,37 @@ def estimates(facts: PatternFacts, chosen: Bools, weights: Weights) -> Estimates
     return Estimates(intervals, units, rows, chosen @ entries, asked, seconds)
 
 
+def sparse_rows(
+    facts: PatternFacts, met: Floats, chosen: Bools, inside: Floats, expected: ExpectedPeriods
+) -> Floats:
+    """Return how many of the rows inside periods are read, where chosen conditions say which.
+
+    A row of the first or last symbol is inside if the others follow or precede it in time. Each
+    candidate has a row of every symbol between; what else is in its period is there by chance.
+    """
+    conditions, last = facts.shape.conditions, len(facts.shape.skeleton.symbols) - 1
+    clauses = list(dict.fromkeys(each.clause for each in conditions))
+    found, covered = np.zeros(len(chosen)), np.ones(len(chosen), np.bool_)
+    asked: list[Bools] = []
+    for symbol in range(last + 1):
+        own = [number for number, each in enumerate(conditions) if each.symbol == symbol]
+        covered &= chosen[:, own].any(axis=1)
+        hits = facts.rows * np.where(chosen[:, own], met[own], 1.0).prod(axis=1)
+        if symbol in (0, last):
+            rows = hits * (expected.back if symbol else expected.ahead)
+        else:
+            rows = np.minimum(hits, hits * inside / max(1, facts.rows) + expected.count)
+        wanted = np.zeros((len(chosen), len(clauses)), np.bool_)
+        wanted[:, [clauses.index(conditions[number].clause) for number in own]] = chosen[:, own]
+        # Symbols with the same conditions have the same rows: then any of them may be inside.
+        fresh = np.ones(len(chosen), np.bool_)
+        for before in asked:
+            fresh &= (wanted != before).any(axis=1)
+        found += np.where(fresh, rows, np.minimum(rows, expected.count))
+        asked.append(wanted)
+    return np.where(covered, np.minimum(found, inside), inside)
+
+
 def lookup_seconds(facts: PatternFacts, chosen: Bools, weights: Weights) -> Floats:
     """Return the time each choice takes to look things up; equal lookups are done once."""
     seconds = np.zeros(len(chosen))
@@ -103,7 +143,7 @@ def lookup_seconds(facts: PatternFacts, chosen: Bools, weights: Weights) -> Floa
         reach = facts.reaches[numbers[0]]
         once = (
             reach.lookups * weights.lookup
-            + reach.entries * weights.entry
+            + (reach.entries - SPARED * reach.in_time) * weights.entry
             + reach.read_rows * weights.column_row
         )
         wanted = chosen[:, numbers]
@@ -111,15 +151,30 @@ def lookup_seconds(facts: PatternFacts, chosen: Bools, weights: Weights) -> Floa
     return seconds
 
 
-def periods_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
-    """Return how many periods each choice makes before they are merged, and their length.
+@dataclass(frozen=True, slots=True)
+class ExpectedPeriods:
+    """For each choice: how many periods there are before they are merged, and their length.
+
+    `ahead` is how likely the others follow a first block in time, `back` how likely they precede a
+    last one.
+    """
+
+    count: Floats
+    length: Floats
+    ahead: Floats
+    back: Floats
+
+
+def expected_periods(facts: PatternFacts, met: Floats, chosen: Bools) -> ExpectedPeriods:
+    """Return what periods each choice makes.
 
     `met` is the share of rows that meets each condition.
     """
     shape, within = facts.shape, float(facts.within_us)
     blocks = blocks_of(shape, shape.conditions, numbered=facts.numbered)
     if not blocks:
-        return np.zeros(len(chosen)), np.zeros(len(chosen))
+        nothing = np.zeros(len(chosen))
+        return ExpectedPeriods(nothing, nothing, nothing, nothing)
     shares, active = block_shares(shape, met, blocks, chosen)
     numbers = np.arange(len(blocks))
     first = np.where(active, numbers, len(blocks)).min(axis=1)
@@ -151,7 +206,7 @@ def periods_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple
         np.where(alone, spanned, within - np.clip(wait, 0, within)),
         np.where(begins | finishes, within, 2 * within - mean),
     )
-    return count, length
+    return ExpectedPeriods(count, length, ahead[0], back[0])
 
 
 def block_shares(

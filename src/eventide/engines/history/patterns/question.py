@@ -8,14 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from eventide.engines.build import build_tree
+from eventide.engines.history.patterns.asked import ASKED, AskedPlan
 from eventide.engines.history.patterns.candidates import FARTHEST, Periods, periods_of
-from eventide.engines.history.patterns.conditions import Clause, Condition, Shape, shape_of
+from eventide.engines.history.patterns.conditions import Clause, Condition, Shape
 from eventide.engines.history.patterns.estimate import PatternFacts
 from eventide.engines.history.patterns.keyed import KeyedRows, KeyReader
 from eventide.engines.history.patterns.pattern_map import kept_units, meets
 from eventide.engines.history.patterns.replay import Intervals, intervals_of
 from eventide.engines.history.patterns.slices import matcher_of
+from eventide.engines.history.patterns.sparse import united
 from eventide.engines.history.weights import Weights
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools
@@ -73,18 +74,32 @@ def is_plain(plan: Plan) -> bool:
 class PatternQuestion:
     """A pattern over a snapshot, with what its index says about it."""
 
-    plan: Plan
-    node: MatchRecognize
+    asked: AskedPlan
     snapshot: Snapshot
     time_range: TimeRange
     by_key: bool = False
     """Whether the rows of each key, or those that pass a filter, are looked at by themselves."""
     found: dict[Clause, Hits] = field(default_factory=dict, repr=False)
 
-    @cached_property
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.asked.plan
+
+    @property
+    def node(self) -> MatchRecognize:
+        """The pattern."""
+        return self.asked.node
+
+    @property
     def shape(self) -> Shape:
         """The rows that every match has."""
-        return shape_of(self.node)
+        return self.asked.shape
+
+    @property
+    def symbols(self) -> range:
+        """The rows of the skeleton, by number."""
+        return range(len(self.shape.skeleton.symbols))
 
     @cached_property
     def units(self) -> Units:
@@ -101,10 +116,10 @@ class PatternQuestion:
         """Whether all events are rows of the pattern, and belong to one sequence."""
         return not self.node.keys and not self.shape.filtered
 
-    @cached_property
+    @property
     def tree(self) -> OperatorTree:
         """The operators of the plan."""
-        return build_tree(self.plan)
+        return self.asked.tree
 
     @property
     def matcher(self) -> MatchRows:
@@ -161,6 +176,26 @@ class PatternQuestion:
             for start, end in zip(first.tolist(), last.tolist(), strict=True)
         ]
 
+    @cached_property
+    def is_sparse(self) -> bool:
+        """Whether only rows that meet a condition matter, and these are known by their numbers."""
+        return self.asked.has_only_gaps and not self.by_key and self.units.in_order
+
+    def covers(self, chosen: Sequence[Condition]) -> bool:
+        """Whether conditions say which rows matter: there is one on every row of the skeleton."""
+        return self.is_sparse and {each.symbol for each in chosen} == set(self.symbols)
+
+    def rows_that_matter(self, chosen: Sequence[Condition]) -> Hits:
+        """Return the only rows that matter, where chosen conditions say which."""
+        # Several symbols may have the same conditions.
+        together = {frozenset(c.clause for c in chosen if c.symbol == n): n for n in self.symbols}
+        return united(
+            [
+                [self.hits(each) for each in chosen if each.symbol == symbol]
+                for symbol in together.values()
+            ]
+        )
+
     def intervals(self, periods: Periods) -> Intervals:
         """Return the rows of periods, within what the map has kept."""
         return intervals_of(self.units, self.kept, periods, self.time_range, numbered=self.numbered)
@@ -213,6 +248,7 @@ class PatternQuestion:
             reaches,
             np.minimum(shares, 1.0),
             np.ones((1, len(conditions))),
+            self.is_sparse,
         )
 
     @cached_property
@@ -273,7 +309,7 @@ def pattern_question(plan: Plan, snapshot: Snapshot) -> PatternQuestion | str:
     if reason is not None:
         return reason
     (scan,) = scans_of(plan)
-    question = PatternQuestion(plan, node, snapshot, scan.time_range)
+    question = PatternQuestion(ASKED.find(plan, node), snapshot, scan.time_range)
     if not question.shape.conditions:
         return "no row that every match has is compared with a constant"
     return question

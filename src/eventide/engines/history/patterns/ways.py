@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,10 +15,11 @@ from eventide.engines.history.patterns.keyed import MOST_ROWS, KeyedReplay
 from eventide.engines.history.patterns.question import PatternQuestion, pattern_question
 from eventide.engines.history.patterns.replay import PeriodReplay, ReplayOutcome
 from eventide.engines.history.patterns.selection import best_choice
+from eventide.engines.history.patterns.sparse import SparseReplay
 from eventide.engines.history.replay import SLICE_ROWS, run_slices
 from eventide.engines.history.slices import NoEntryError, halo_of, slices_within
 from eventide.engines.history.weights import Weights
-from eventide.plan.meaning import digest_of
+from eventide.operators.key_parts import in_threads
 from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
@@ -51,6 +51,8 @@ class IntervalAccess:
             return f"replay {kept}, which the map of the pattern leaves"
         asked = ", ".join(map(self.question.named, self.chosen))
         periods = "periods of each key" if self.question.by_key else "periods"
+        if self.question.covers(self.chosen):
+            periods = f"rows of these in the {periods}"
         return f"look up {asked}; replay the {periods} that remain, within {kept}"
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
@@ -58,19 +60,23 @@ class IntervalAccess:
         question = self.question
         question.snapshot.check_whole(question.time_range)
         watch = StopWatch()
-        watch.step("map of the pattern", int(question.kept.sum()))
+        if not question.covers(self.chosen):
+            watch.step("map of the pattern", int(question.kept.sum()))
         if question.by_key:
             watch.step("keys of rows", question.rows.count)
         if self.chosen:
             clauses = {each.clause: each for each in self.chosen}
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
-                found = list(threads.map(question.hits, clauses.values()))
+            found = in_threads(question.hits, clauses.values(), os.cpu_count() or 1)
             named = ", ".join(map(question.named, self.chosen))
             watch.step(f"look up {named}", sum(map(len, found)))
         periods = question.periods(self.chosen)
         watch.step("candidates", len(periods))
         if not self.chosen and halo_of(question.plan) is not None:
             done = replay_regions(question)
+        elif question.covers(self.chosen):
+            only = question.rows_that_matter(self.chosen)
+            sparse = SparseReplay(question.tree, question.units, only)
+            done = sparse.run_among(sparse.among(periods, numbered=question.numbered))
         elif question.by_key:
             done = KeyedReplay(question.tree, question.units, question.rows).run(periods)
         else:
@@ -146,7 +152,7 @@ def best_ways(
     """
     snapshot = question.snapshot
     asked = ChoiceQuestion(
-        digest_of(question.plan), snapshot.version, weights, question.by_key, with_map
+        question.asked.digest, snapshot.version, weights, question.by_key, with_map
     )
     found = snapshot.found(asked, lambda: best_choices(question, weights, with_map=with_map))
     conditions = question.shape.conditions

@@ -8,6 +8,7 @@ lookup does a binary search in the fences of each run, and reads the pages that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -47,12 +48,21 @@ def merge_runs(reader: SecondaryReader, extents: Sequence[Extent]) -> Iterator[B
 
 
 class SecondaryReader:
-    """Answers from the runs of an index; raises `DamagedRunError` if bytes are damaged."""
+    """Answers from the runs of an index; raises `DamagedRunError` if bytes are damaged.
 
-    def __init__(self, file: pa.Buffer, extents: Sequence[Extent], data_type: DataType) -> None:
+    With the `path` of its file, pages that were decoded lately need not be decoded again.
+    """
+
+    def __init__(
+        self,
+        file: pa.Buffer,
+        extents: Sequence[Extent],
+        data_type: DataType,
+        path: Path | None = None,
+    ) -> None:
         self.file = file
         self.data_type = data_type
-        self.runs = [Run(file, offset, length, data_type) for offset, length in extents]
+        self.runs = [Run(file, offset, length, data_type, path) for offset, length in extents]
         self.lately: dict[ValueRange, list[tuple[Run, int, int]]] = {}
 
     @property

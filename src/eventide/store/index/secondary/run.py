@@ -31,6 +31,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import google_crc32c
 import numpy as np
@@ -47,6 +48,7 @@ from eventide.kernels.store.bloom import (
 )
 from eventide.schema import STORABLE_KINDS, DataType
 from eventide.store.files.disk import Bytes
+from eventide.store.files.mapped import MAPPED, Decoded
 from eventide.store.index.ranges import ValueRange
 from eventide.store.index.secondary.keys import NAMES, hashes_of, is_text, position, text_arrays
 from eventide.store.segments.leaf import DamagedLeafError, decode_leaf, encode_leaf
@@ -58,6 +60,7 @@ END_SIZE = END.size + CHECKSUM.size
 KINDS = STORABLE_KINDS
 """In the order of their numbers in files: only ever add at the end."""
 FENCES = ("value", "start", "place")
+ALL_VALID = frozen(np.empty(0, np.bool_))
 
 PAGE_ROWS = 4096
 PAGE_TEXT_BYTES = 1 << 20
@@ -187,8 +190,16 @@ def leaf_of(
 class Run:
     """A run in a file; opening it reads its end, the rest is read when needed."""
 
-    def __init__(self, file: pa.Buffer, offset: int, length: int, data_type: DataType) -> None:
+    def __init__(
+        self,
+        file: pa.Buffer,
+        offset: int,
+        length: int,
+        data_type: DataType,
+        path: Path | None = None,
+    ) -> None:
         self.file = file
+        self.path = path
         self.offset = offset
         self.length = length
         self.data_type = data_type
@@ -281,9 +292,20 @@ class Run:
             before = int(starts[number])
             if before >= stop:
                 return
-            page = self.page(number, "ts", "seq")
             inside = slice(max(start - before, 0), stop - before)
-            yield int64s(page["ts"])[inside], int64s(page["seq"])[inside]
+            yield self.numbers(number, "ts")[inside], self.numbers(number, "seq")[inside]
+
+    def numbers(self, number: int, name: str) -> Int64s:
+        """Return one column of a page as numbers; those of a file that is known stay decoded."""
+
+        def decode() -> Decoded:
+            return int64s(self.page(number, name)[name]), ALL_VALID
+
+        if self.path is None:
+            return int64s(self.page(number, name)[name])
+        _, _, places = self.fences
+        found, _ = MAPPED.column(self.path, int(places[number]), name, decode)
+        return np.asarray(found, np.int64)
 
     def verify(self) -> None:
         """Read all pages and all of the filter."""
