@@ -50,4 +50,5 @@ class Traffic:
 
 
 CARS = Traffic("200 cars", 200)
+THOUSAND_CARS = Traffic("1,000 cars", 1_000)
 MANY_CARS = Traffic("100,000 cars", 100_000, fewer_cars=True)

@@ -15,6 +15,7 @@ from tests.engines.scenarios import QUERIES
 import eventide as ev
 from benchmarks import ways
 from benchmarks.cases import QUESTIONS, Case, Duel, Question
+from benchmarks.cores import core_cases
 from benchmarks.data import CARS
 from benchmarks.setting import ARRIVING_ROWS, STREAM, Setting, append_all
 from benchmarks.ways import Way
@@ -105,12 +106,29 @@ def first_answer_duckdb(setting: Setting, seconds: str) -> pa.Table:
 
 
 SORTED = " ORDER BY mean DESC LIMIT 5"
+RISES_AND_FALLS = """SELECT car, top FROM cars MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts
+    MEASURES B.speed AS top AFTER MATCH SKIP TO NEXT ROW PATTERN (A B C)
+    DEFINE B AS speed > PREV(speed), C AS speed < PREV(speed))"""
+# DuckDB has no row patterns; for three rows frames are enough.
+RISES_AND_FALLS_BY_FRAMES = """SELECT car, speed AS top FROM (SELECT car, speed,
+    lag(speed) OVER by_time AS a, lead(speed) OVER by_time AS c
+    FROM cars WINDOW by_time AS (PARTITION BY car ORDER BY ts)) WHERE speed > a AND c < speed"""
 SMALL_QUERIES = {
     "small filter": (QUESTIONS[3].eventide, QUESTIONS[3].duckdb["DuckDB"]),
     "small windows": (QUESTIONS[0].eventide, QUESTIONS[0].duckdb["DuckDB"]),
     "small windows, sorted": (
         QUESTIONS[0].eventide + SORTED,
         QUESTIONS[0].duckdb["DuckDB"] + SORTED,
+    ),
+    "small frame": (QUESTIONS[2].eventide, QUESTIONS[2].duckdb["DuckDB"]),
+    "small frame, sorted": (
+        QUESTIONS[2].eventide + SORTED,
+        QUESTIONS[2].duckdb["DuckDB"] + SORTED,
+    ),
+    "small row pattern": (RISES_AND_FALLS, RISES_AND_FALLS_BY_FRAMES),
+    "small row pattern, sorted": (
+        RISES_AND_FALLS + " ORDER BY top DESC LIMIT 5",
+        RISES_AND_FALLS_BY_FRAMES + " ORDER BY top DESC LIMIT 5",
     ),
 }
 """What is asked again and again over few rows, in Eventide's words and DuckDB's."""
@@ -215,5 +233,5 @@ ERRANDS = (
 
 def all_cases() -> list[Case]:
     """Return every case: embedded ones, errands, and those on Spark, which start a JVM, last."""
-    embedded = [question.embedded() for question in QUESTIONS]
+    embedded = [*(question.embedded() for question in QUESTIONS), *core_cases()]
     return [*embedded, *ERRANDS, *(question.on_spark() for question in QUESTIONS)]
