@@ -139,7 +139,9 @@ class LiveCalls(ABC):
         come and go while events flow: `add` and `drop` of the set that is returned. A query that
         meets a value without an answer leaves the set, and `failures` says why.
 
-        The options are those of `subscribe` that are not about a single query.
+        The options are those of `subscribe` that are not about a single query. If all queries
+        together remember more than `max_state_bytes`, those that remember most leave, as if they
+        had failed, and the others go on.
         """
         from eventide.api.live.options import ReceivedOptions
         from eventide.api.live.shared.asked import asked

@@ -47,6 +47,7 @@ class ManyKeywords(TypedDict, total=False):
     """The options of `Database.subscribe_many`: those that are not about a single query."""
 
     lateness: Duration
+    max_state_bytes: Bytes | None
     max_lag: Duration | None
     idle: Duration | None
     clock: Clock | None

@@ -167,7 +167,9 @@ class LiveQueries:
         """Start queries that run as one as far as they can."""
         with self.starting:
             catalog = self.named.catalog()
-            many = ManyQueries(catalog, options.lateness_us, options.max_lag_us)
+            many = ManyQueries(
+                catalog, options.lateness_us, options.max_lag_us, options.most_state_bytes
+            )
             planner = SetPlanner(self.store, self.named, options.lateness_us, options.max_lag_us)
             live = LiveSet(
                 many, planner, self.delivery, text=wanted.texts[0] if wanted.texts else ""

@@ -96,6 +96,11 @@ class Subscription(LiveQuery, PulledRows):
         return queue
 
     @property
+    def step_seconds(self) -> float:
+        """How long its steps took."""
+        return self.counters.step_seconds
+
+    @property
     def status(self) -> Status:
         """Whether the query runs, is paused, has failed or is finished."""
         if self.failure is not None:

@@ -207,3 +207,43 @@ def test_a_name_is_free_again_once_its_query_has_left(db: ev.Database) -> None:
     live.finish()
     assert pairs(got) == [("a", 8)]
     assert live.names == {1: "a"}
+
+
+def test_what_each_query_costs(db: ev.Database) -> None:
+    totals = """SELECT symbol, COUNT(*) AS n FROM trades WHERE price > 1
+                GROUP BY symbol, TUMBLE(ts, INTERVAL '10' SECOND) HAVING COUNT(*) > {}"""
+    standing = "SELECT COUNT(*) AS n FROM trades [ROWS 3]"
+    texts = [f"SELECT price FROM trades WHERE price > {least}" for least in (0, 5, 100)]
+    live = db.subscribe_many([*texts, totals.format(1), totals.format(2), standing], None)
+    append(db, 0, *range(10))
+    append(db, 30, 1)
+    live.advance("1970-01-01 00:01:00")
+    costs = {row["query"]: row for row in live.costs().rows()}
+    assert [costs[number]["rows_in"] for number in range(3)] == [10, 4, 0]
+    assert [costs[number]["rows_out"] for number in range(5)] == [10, 4, 0, 1, 1]
+    assert costs[0]["seconds"] > costs[1]["seconds"] > costs[2]["seconds"] == 0
+    assert costs[3]["seconds"] > 0
+    assert all(each["bytes"] > 0 for each in costs.values())
+    kept = sum(each["bytes"] for each in costs.values())
+    assert 0.5 < kept / sum(size.bytes for _, size in live.sizes()) < 2
+
+
+def test_the_queries_that_remember_most_leave_when_all_remember_too_much(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    long = """SELECT symbol, SUM(price) OVER (PARTITION BY symbol ORDER BY ts
+              RANGE BETWEEN INTERVAL '{}' DAY PRECEDING AND CURRENT ROW) AS total FROM trades"""
+    live = db.subscribe_many(
+        {"short": "SELECT price FROM trades WHERE price > 1", "long": long.format(1)},
+        None,
+        got.append,
+        max_state_bytes=200_000,
+    )
+    for first in range(0, 30_000, 3_000):
+        append(db, first, *range(3_000))
+    assert live.wait(60)
+    assert list(live.failures) == ["long"]
+    assert "200,000" in str(live.failures["long"])
+    assert len(live) == 1
+    # Two of each 3,000 have a price that is too small, and the last one is not complete.
+    assert sum(row["query"] == "short" for each in got for row in each.rows()) == 29_979
+    live.cancel()

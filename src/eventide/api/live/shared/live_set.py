@@ -18,6 +18,7 @@ from eventide.api.many.result import QUERY_COLUMN, with_query
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.sharing.costs import costs_of
 from eventide.engines.live.sharing.many import ManyQueries, ManyStep
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed
 from eventide.interrupts import (
@@ -226,6 +227,25 @@ class LiveSet(Subscription):
         """Return rows with a first column that says which query each is of."""
         keys = range(self.following) if self.names is None else self.names
         return with_query(keys, numbers, rows)
+
+    def costs(self) -> Result:
+        """Return what each query has done and costs: rows in and out, seconds, and bytes.
+
+        What queries share is apportioned: time by the rows that each has taken, conditions and
+        constants evenly, and what operators keep by the rows taken as well.
+        """
+        with self.stepping:
+            self.check_whole("asked what it costs")
+            costs = costs_of(self.many)
+        rows = pa.RecordBatch.from_pydict(
+            {
+                "rows_in": costs.rows_in,
+                "rows_out": costs.rows_out,
+                "seconds": costs.seconds,
+                "bytes": np.rint(costs.nbytes).astype(np.int64),
+            }
+        )
+        return Result(self.with_query(costs.numbers, rows))
 
     def sizes(self) -> tuple[tuple[str, Size], ...]:
         """Return how much is remembered, and for what."""

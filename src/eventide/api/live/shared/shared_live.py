@@ -14,6 +14,7 @@ from eventide.api.live.late import LateEvents
 from eventide.api.live.query import LiveQuery
 from eventide.api.result import Result
 from eventide.engines.live.engine import LiveEngine, LiveState
+from eventide.engines.live.sharing.costs import costs_of
 from eventide.engines.live.sharing.engine import SharedQueries
 from eventide.engines.live.sharing.many import ManyQueries, ManyRows, ManyStep
 from eventide.interrupts import STEPPED_AT_ONCE, interruptible_if_long
@@ -72,6 +73,12 @@ class SharedLive(LiveQuery):
             shared = self.shared_of(query)
             return shared.engine.sizes(shared.looked_at(query.number))
 
+    def seconds_of(self, query: SharedQuery) -> float:
+        """Return the share of one of the queries in the time that steps took."""
+        with self.stepping, self.changing:
+            costs = costs_of(self.many)
+        return float(costs.seconds[costs.numbers == query.number].sum())
+
     def drop(self, query: SharedQuery) -> None:
         """Let a query go."""
         with self.changing:
@@ -83,6 +90,7 @@ class SharedLive(LiveQuery):
         """Let a query go on by itself: return its engine and its state."""
         with self.changing:
             shared = self.shared_of(query)
+            query.counters.step_seconds = query.step_seconds
             state = shared.apart(query.number)
             self.drop(query)
             return shared.engine, state
@@ -97,6 +105,7 @@ class SharedLive(LiveQuery):
         with self.changing:
             shared.join(query.state)
             self.members[query.number] = query
+            query.seconds_before = self.seconds_of(query)
         return True
 
     def shared_of(self, query: SharedQuery) -> SharedQueries:

@@ -39,6 +39,8 @@ class SharedQuery(Subscription):
         text: str,
     ) -> None:
         self.template = template
+        self.seconds_before = 0.0
+        """Its share of the time of steps with others that is counted already."""
         super().__init__(engine, delivery, text=text)
         self.shared = shared
         self.number = -1
@@ -124,6 +126,14 @@ class SharedQuery(Subscription):
         super().ended()
         if not len(self.shared):
             self.delivery.forget(self.shared)
+
+    @property
+    def step_seconds(self) -> float:
+        """How long its steps took: by itself, and its share of those with others."""
+        own = self.counters.step_seconds
+        if not self.shares:
+            return own
+        return own + self.shared.seconds_of(self) - self.seconds_before
 
     @property
     def late_count(self) -> int:

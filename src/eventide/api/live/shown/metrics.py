@@ -98,7 +98,7 @@ def numbers_of(query: Subscription) -> dict[str, Value]:
         "rows_out": counters.rows,
         "late": query.late_count,
         "steps": counters.steps,
-        "step_seconds": counters.step_seconds,
+        "step_seconds": query.step_seconds,
         "state_rows": None if sizes is None else sum(size.tuples for size in sizes),
         "state_bytes": None if sizes is None else sum(size.bytes for size in sizes),
         "waiting_rows": 0 if queue is None else queue.waiting_rows,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
@@ -23,7 +24,14 @@ from eventide.engines.live.engine import (
     Reported,
 )
 from eventide.engines.live.feeds import FeedState, LiveFeed
-from eventide.engines.live.sharing.engine import SharedEngine, SharedQueries, SharedStep
+from eventide.engines.live.sharing.engine import (
+    SharedEngine,
+    SharedQueries,
+    SharedStep,
+    shared_of,
+)
+from eventide.engines.live.sharing.run import StepCounts
+from eventide.errors import StateLimitError
 from eventide.instants import START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.operators.operator import Size
@@ -66,6 +74,7 @@ class Lone:
 
     engine: LiveEngine
     state: LiveState
+    done: StepCounts = field(default_factory=StepCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +93,17 @@ class ManyQueries:
     """Live queries by number, in whatever they share."""
 
     def __init__(
-        self, catalog: Mapping[str, Schema], lateness_us: int = 0, max_lag_us: int | None = None
+        self,
+        catalog: Mapping[str, Schema],
+        lateness_us: int = 0,
+        max_lag_us: int | None = None,
+        max_state_bytes: int | None = None,
     ) -> None:
         self.catalog = catalog
         self.lateness_us = lateness_us
         self.max_lag_us = max_lag_us
+        self.max_state_bytes = max_state_bytes
+        """How much all of them may remember."""
         self.shared: list[SharedQueries] = []
         self.lone: dict[int, Lone] = {}
 
@@ -220,7 +235,9 @@ class ManyQueries:
             instants = restricted(reached, lone.engine.streams)
             if own or instants:
                 step = partial(lone.engine.take, arrived=own, reached=instants)
-                self.step_lone(found, number, step)
+                count = sum(rows.num_rows for rows in own.values())
+                self.step_lone(found, number, step, count)
+        self.keep_small(found)
         return found
 
     def advance(self, until_us: int, stream: str | None = None) -> ManyStep:
@@ -233,6 +250,7 @@ class ManyQueries:
             if stream is None or stream in lone.engine.streams:
                 step = partial(lone.engine.advance, until_us=until_us, stream=stream)
                 self.step_lone(found, number, step)
+        self.keep_small(found)
         return found
 
     def finish(self) -> ManyStep:
@@ -244,11 +262,53 @@ class ManyQueries:
             self.step_lone(found, number, lone.engine.finish)
         return found
 
+    def keep_small(self, found: ManyStep) -> None:
+        """Let the queries go that remember most, until the others remember no more than they may.
+
+        Those of a template go together: what they remember is in one place.
+        """
+        if self.max_state_bytes is None:
+            return
+        total = self.nbytes
+        while total > self.max_state_bytes and len(self):
+            numbers, most = max(self.heaviest(), key=lambda each: each[1])
+            alike = "this query" if len(numbers) == 1 else f"{len(numbers):,} queries like this one"
+            message = (
+                f"the queries remember {total:,} bytes, more than the {self.max_state_bytes:,} "
+                f"that they may together, most of it, {most:,} bytes, for {alike}"
+            )
+            hint = "a shorter window, fewer queries or a larger max_state_bytes would help"
+            error = StateLimitError(message, hint=hint)
+            found.failed |= dict.fromkeys(numbers.tolist(), error)
+            self.drop(numbers)
+            for shared in self.shared:
+                shared.forget_gone()
+                shared.compact()
+            total = self.nbytes
+
+    def heaviest(self) -> Iterator[tuple[Int64s, int]]:
+        """Yield queries that remember something together, and how many bytes."""
+        for shared in self.shared:
+            for state in shared.states:
+                yield from shared.engine.shared.by_template(shared_of(state))
+        for number, lone in self.lone.items():
+            size = sum(size.bytes for _, size in lone.engine.sizes(lone.state))
+            yield np.array([number], np.int64), size
+
+    @property
+    def nbytes(self) -> int:
+        """How much all queries remember."""
+        return sum(size.bytes for _, size in self.sizes())
+
     def step_lone(
-        self, found: ManyStep, number: int, step: Callable[[LiveState], tuple[LiveState, Reported]]
+        self,
+        found: ManyStep,
+        number: int,
+        step: Callable[[LiveState], tuple[LiveState, Reported]],
+        events: int = 0,
     ) -> None:
         """Take a step of a query that runs by itself; if it fails, it leaves."""
-        lone = self.lone[number]
+        lone, started = self.lone[number], perf_counter()
         try:
             lone.state, reported = step(lone.state)
         except Exception as error:
@@ -256,6 +316,7 @@ class ManyQueries:
             found.failed[number] = error
             return
         rows = reported.rows
+        lone.done.add(perf_counter() - started, events, rows.num_rows)
         if rows.num_rows:
             found.rows.append(ManyRows(np.full(rows.num_rows, number, np.int64), rows))
         if reported.late:

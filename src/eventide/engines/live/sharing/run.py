@@ -121,9 +121,47 @@ class StepCounts:
         self.rows_in += rows_in
         self.rows_out += rows_out
 
+    def include(self, other: StepCounts) -> None:
+        """Add what another one has done."""
+        self.steps += other.steps
+        self.seconds += other.seconds
+        self.rows_in += other.rows_in
+        self.rows_out += other.rows_out
+        self.began = min(self.began, other.began)
+
     def rate(self, rows: int) -> float:
         """Return rows in a second of wall time since it began."""
         return rows / max(perf_counter() - self.began, 1e-9)
+
+
+class RowCounts:
+    """How many rows each query of a template has taken and given, by the place of its constants."""
+
+    def __init__(self) -> None:
+        self.taken: Int64s = np.zeros(0, np.int64)
+        self.given: Int64s = np.zeros(0, np.int64)
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many queries."""
+        if count > len(self.taken):
+            room = max(count, 2 * len(self.taken))
+            self.taken, self.given = (
+                np.concatenate([each, np.zeros(room - len(each), np.int64)])
+                for each in (self.taken, self.given)
+            )
+
+    def take(self, places: Int64s | Int32s) -> None:
+        """Count rows that queries take."""
+        np.add.at(self.taken, places.astype(np.int64, copy=False), 1)
+
+    def give(self, places: Int64s | Int32s) -> None:
+        """Count rows that queries give."""
+        np.add.at(self.given, places.astype(np.int64, copy=False), 1)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return int(self.taken.nbytes + self.given.nbytes)
 
 
 @dataclass
@@ -143,6 +181,7 @@ class TemplateRun:
     """Whether the operators may remember something of queries that have left."""
     done: StepCounts = field(default_factory=StepCounts)
     """What it has done since it began."""
+    counts: RowCounts = field(default_factory=RowCounts)
 
     @classmethod
     def of(cls, tree: TemplateTree) -> TemplateRun:
@@ -162,6 +201,7 @@ class TemplateRun:
         self.known.add(portion)
         self.constants.append(portion.constants.select(self.tree.constants))
         self.rows += len(portion.numbers)
+        self.counts.reserve(self.rows)
 
     def parts_of(self, places: Int64s | Int32s) -> Int64s:
         """Return the numbers of the parts of queries, given the places of their constants."""
@@ -220,4 +260,5 @@ class TemplateRun:
     @property
     def nbytes(self) -> int:
         """How many bytes its constants and numbers take."""
-        return sum(int(each.nbytes) for each in (*self.constants, *self.known.portions))
+        tables = sum(int(each.nbytes) for each in (*self.constants, *self.known.portions))
+        return tables + self.counts.nbytes

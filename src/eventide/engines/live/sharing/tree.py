@@ -60,6 +60,8 @@ class SharedStates:
     readers: dict[int, int] = field(default_factory=dict)
     """How many queries read the rows of each part, by its number."""
 
+    finding_seconds: float = 0.0
+    """How long the indexes took to find who wants which rows."""
     took_more: bool = False
     """Whether it may have taken events that were late for others."""
     failed: dict[int, Exception] = field(default_factory=dict)
@@ -243,8 +245,11 @@ class SharedTree(Stateful[SharedStates]):
     def forget_gone(self, states: SharedStates) -> None:
         """Free what queries that have left remember."""
         here = states.numbers.with_parts
-        for run in states.runs:
-            if run.has_gone and run.tree.can_divide:
+        left = set(states.numbers.of(here)[0].tolist())
+        for place, run in enumerate(states.runs):
+            if run.has_gone and place not in left:
+                run.states, run.has_gone = run.tree.tree.initial_state(), False
+            elif run.has_gone and run.tree.can_divide:
                 run.states = run.tree.tree.of_keys(run.states, among(here))
                 run.has_gone = False
 
@@ -262,6 +267,8 @@ class SharedTree(Stateful[SharedStates]):
                 run.has_gone = old.has_gone
             for portion in own:
                 self.add(fresh, portion)
+        fresh.finding_seconds = states.finding_seconds
+        carry_counts(states, fresh, here)
         return fresh
 
     def can_unite(self, states: SharedStates, other: SharedStates) -> bool:
@@ -295,8 +302,11 @@ class SharedTree(Stateful[SharedStates]):
         twice = states.numbers.here(theirs_all)
         for portion in list(self.portions(other, theirs_all[~twice])):
             self.add(states, portion)
+        states.finding_seconds += other.finding_seconds
+        carry_counts(other, states, theirs_all[~twice])
         for theirs in other.runs:
             run = self.run_of(states, theirs.tree.template)
+            run.done.include(theirs.done)
             if theirs.tree.template.digest in new and not theirs.tree.can_divide:
                 run.states, run.has_gone = theirs.states, theirs.has_gone
                 continue
@@ -337,6 +347,8 @@ class SharedTree(Stateful[SharedStates]):
             run.done.add(perf_counter() - started, rows_in, output.num_rows)
             if run.has_gone and output.num_rows:
                 output = self.only_here(states, output)
+            if output.num_rows:
+                run.counts.give(states.numbers.of(to_numpy(output.column(QUERY)))[1])
             if output.num_rows and run.tree.rows_name in states.indexes:
                 output = self.passed_on(states, run, output, matched)
             if output.num_rows:
@@ -361,6 +373,7 @@ class SharedTree(Stateful[SharedStates]):
         if not len(here):
             return {}
         _, constants = states.numbers.of(numbers[here])
+        run.counts.take(constants)
         (leaf,) = (place for place, each in enumerate(run.tree.tree.leaves) if is_windows(each))
         return {leaf: run.leaf_rows(leaf, ended, here, numbers[here], constants)}
 
@@ -385,7 +398,9 @@ class SharedTree(Stateful[SharedStates]):
         index = states.indexes[stream]
         if not rows.num_rows or not len(index):
             return
+        started = perf_counter()
         places, entered = index.matches(rows)
+        states.finding_seconds += perf_counter() - started
         if index.failed:
             self.fail_alone(states, index.failed)
         if not len(places):
@@ -401,6 +416,7 @@ class SharedTree(Stateful[SharedStates]):
                 leaf, rows, places[wanted], numbers[wanted], constants[wanted]
             )
             matched.setdefault(run, {})[leaf] = taken
+            states.runs[run].counts.take(constants[wanted])
 
     def fail_alone(self, states: SharedStates, failed: Mapping[int, Exception]) -> None:
         """End queries whose own conditions have no value for an event."""
@@ -453,6 +469,15 @@ class SharedTree(Stateful[SharedStates]):
             found += run.sizes
         return tuple(found)
 
+    def by_template(self, states: SharedStates) -> Iterator[tuple[Int64s, int]]:
+        """Yield the queries that need each template, also as a part, and what it keeps."""
+        here = states.numbers.with_parts
+        places, _ = states.numbers.of(here)
+        for place, run in enumerate(states.runs):
+            own = with_readers(states, here[places == place])
+            if len(own):
+                yield own[own < PARTS_FROM], run.nbytes + sum(size.bytes for _, size in run.sizes)
+
     def size(self, state: SharedStates) -> Size:
         """Return the size of all."""
         sizes = [size for _, size in self.sizes(state)]
@@ -495,6 +520,16 @@ class SharedTree(Stateful[SharedStates]):
             # What is not taken apart may be of queries that have left.
             run.has_gone = not run.tree.can_divide
         return states
+
+
+def carry_counts(old: SharedStates, new: SharedStates, numbers: Int64s) -> None:
+    """Let queries that are in another state now have the rows that were counted for them."""
+    (was, old_rows), (became, new_rows) = old.numbers.of(numbers), new.numbers.of(numbers)
+    for place in np.unique(was):
+        own = was == place
+        counts, fresh = old.runs[place].counts, new.runs[became[own][0]].counts
+        fresh.taken[new_rows[own]] = counts.taken[old_rows[own]]
+        fresh.given[new_rows[own]] = counts.given[old_rows[own]]
 
 
 def among(numbers: Int64s) -> Callable[[pa.Array], Bools]:
