@@ -104,6 +104,9 @@ class FollowEvents(Stateful[State]):
             isinstance(self.node, Iterate),
         )
         results = search.run()
+        if until_us == END_OF_TIME_US:
+            # Nothing comes any more, so nobody waits.
+            return self.initial_state(), self.rows(results, waiting, right.keyed.rows)
         kept, stayed = self.remaining(results, waiting, may)
         return taken.put(kept, until_us, stayed), self.rows(results, waiting, right.keyed.rows)
 
