@@ -91,7 +91,7 @@ def shuffled(chance: random.Random) -> list[int]:
 DELAYED = [
     (percent, delay)
     for percent, delay in product((1, 5, 10, 15, 50), (uniform, exponential))
-    if EXPLORING or (percent in (5, 50)) == (delay is exponential)
+    if EXPLORING or (percent, delay) in ((1, uniform), (5, exponential), (50, exponential))
 ]
 """Shares of late events, and how late they are."""
 LATE, REWRITTEN, SPLIT, DELTA = "late", "rewritten", "split", "delta"
@@ -199,8 +199,19 @@ class Twins:
         return found
 
 
-@pytest.mark.parametrize(("spare", "split_us"), [(0.0, None), (1.0, None), (0.1, 50 * STEP_US)])
-@pytest.mark.parametrize("pattern", PATTERNS)
+ROOMS = [(0.0, None), (1.0, None), (0.1, 50 * STEP_US)]
+"""The spare room of leaves, and where segments are split."""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "spare", "split_us"),
+    [
+        (pattern, *room)
+        for turn, pattern in enumerate(PATTERNS)
+        for place, room in enumerate(ROOMS)
+        if EXPLORING or place == 2 or place == turn % 2
+    ],
+)
 def test_late_events_read_in_their_place(
     tmp_path: Path, pattern: str, spare: float, split_us: int | None
 ) -> None:

@@ -329,6 +329,9 @@ HISTORIES: dict[str, tuple[list[Step], dict[str, object]]] = {
 }
 
 
+LONG = 50
+"""With so many changes of the disk, every other moment is enough; with twice as many, every third.
+"""
 LOGGED = ["small appends", "commits", "producers", "a long log"]
 """Histories in which it matters when the log is synced."""
 
@@ -352,7 +355,8 @@ def test_a_crash_at_every_moment(tmp_path: Path, name: str, durability: str) -> 
     with tiny_and_hasty():
         history = scripted(tmp_path / "db", name, durability)
         checker = Checker(tmp_path)
-        for upto in range(len(history.trace.changes) + 1):
+        changes = len(history.trace.changes)
+        for upto in range(0, changes + 1, 1 if EXPLORING else 1 + changes // LONG):
             checker.check(history, upto)
 
 
@@ -361,7 +365,7 @@ def test_a_crash_while_recovering_from_one(tmp_path: Path, name: str, durability
     with tiny_and_hasty():
         history = scripted(tmp_path / "db", name, durability)
         checker = Checker(tmp_path)
-        for upto in range(3, len(history.trace.changes), 11):
+        for upto in range(3, len(history.trace.changes), 11 if EXPLORING else 23):
             *_, image = crash_images(history.trace, upto, checker.rng)
             checker.crash_while_recovering(image, history.possible(upto))
 
@@ -390,7 +394,7 @@ def test_a_crash_in_any_history(history: list[Step], options: StreamOptions, see
     with tempfile.TemporaryDirectory() as name, tiny_and_hasty():
         happened = run(Path(name) / "db", history, options)
         checker = Checker(Path(name), seed)
-        for _ in range(8):
+        for _ in range(8 if EXPLORING else 4):
             checker.check(happened, checker.rng.randint(0, len(happened.trace.changes)))
 
 
