@@ -150,11 +150,15 @@ class Store:
 
     def stream(self, name: str) -> StoredStream:
         """Return a stream that exists."""
-        names = self.streams()
-        if name not in names:
-            raise no_stream(name, names)
         folder = self.path / STREAMS / name
-        return StoredStream(name, folder, opened(folder).view().manifest.stream_id)
+        # By its exact name; whether it holds a stream is asked only if it cannot be read.
+        if folder in self.folders():
+            try:
+                return StoredStream(name, folder, opened(folder).view().manifest.stream_id)
+            except StoreError:
+                if versions_in(folder):
+                    raise
+        raise no_stream(name, self.streams())
 
     def snapshots(self, names: Iterable[str]) -> dict[str, Snapshot]:
         """Return what is stored now of some streams, by name."""

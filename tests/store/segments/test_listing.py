@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StoreError
+from eventide.schema import DataType
 from eventide.store import StoredStream
 from eventide.store.options import StreamOptions
 from eventide.store.segments.listing import Listing, SegmentList, in_listings
@@ -25,7 +26,7 @@ from eventide.store.upkeep.verify import verify_stream
 from tests.store.events import at, new_stream, reopened, times
 
 FEW = 3
-"""How many segments a listing has here."""
+"""How many segments, or listings, a listing has here."""
 APART = StreamOptions(split_us=10)
 """Segments of different periods are not merged."""
 
@@ -58,6 +59,11 @@ def listings(stream: StoredStream) -> set[str]:
 def newest(stream: StoredStream) -> Path:
     """Return the file of the newest manifest."""
     return manifest_path(stream.path, stream.snapshot().version)
+
+
+def tops(segments: SegmentList) -> list[Listing]:
+    """Return the listings that a manifest names."""
+    return [part for part in segments.parts if isinstance(part, Listing)]
 
 
 # --- lists --------------------------------------------------------------------------------------
@@ -95,13 +101,15 @@ def test_listed_segments_are_those_that_were_given(
             assert held == tuple(plain)
             assert tuple(held) == tuple(plain)
             assert (len(held), held.rows) == (len(plain), len(plain))
-            loose = [part for part in held.parts if isinstance(part, Segment)]
-            assert len(loose) < FEW
-            assert held.parts[len(held.parts) - len(loose) :] == tuple(loose)
+            levels = [part.level if isinstance(part, Listing) else -1 for part in held.parts]
+            assert levels == sorted(levels, reverse=True)
+            assert all(levels.count(level) < FEW for level in levels)
             if not gone:
                 assert before <= {each.file for each in held.listings}
             again = [Listing.from_json(Path(name), each.to_json()) for each in held.listings]
             assert [each.segments for each in again] == [each.segments for each in held.listings]
+            read = SegmentList(Listing.from_json(Path(name), top.to_json()) for top in tops(held))
+            assert [each.file for each in read.listings] == [each.file for each in held.listings]
             assert pickle.loads(pickle.dumps(held)) == held
 
 
@@ -115,9 +123,9 @@ def test_a_commit_does_not_write_what_did_not_change(tmp_path: Path) -> None:
     short = newest(stream).stat().st_size
     add_segments(stream, 2 * FEW, FEW)
     assert {name: (stream.path / name).stat().st_mtime_ns for name in before} == before
-    assert len(listings(stream)) == 3
-    # Names of listings came, and no segment.
-    assert newest(stream).stat().st_size < 1.5 * short
+    assert len(listings(stream)) == 4
+    assert len(tops(stream.snapshot().manifest.segments)) == 1
+    assert newest(stream).stat().st_size < short
     assert times(reopened(stream).snapshot()) == [10 * number for number in range(3 * FEW)]
 
 
@@ -129,14 +137,40 @@ def test_few_segments_need_no_listing_and_no_new_format(tmp_path: Path) -> None:
     assert newest(stream).read_bytes().startswith(b'{"format":4,')
 
 
-def test_opening_and_counting_reads_no_listing(tmp_path: Path) -> None:
-    stream = with_segments(tmp_path, 7)
+@pytest.mark.parametrize("count", [7, 10])
+def test_opening_and_counting_reads_no_listing(tmp_path: Path, count: int) -> None:
+    stream = with_segments(tmp_path, count)
     for name in listings(stream):
         (stream.path / name).write_bytes(b"damaged")
     again = reopened(stream)
-    assert again.snapshot().row_count == 7
+    assert again.snapshot().row_count == count
     with pytest.raises(StoreError, match=r"listing-.*is damaged"):
         times(again.snapshot())
+
+
+def test_a_commit_reads_no_listing(tmp_path: Path) -> None:
+    stream = with_segments(tmp_path, 2 * FEW * FEW)
+    again = reopened(stream)
+    with patch.object(
+        Listing, "read_file", side_effect=AssertionError("nothing of it has changed")
+    ):
+        again.add_column("more", DataType.parse("int64"))
+    assert again.snapshot().row_count == 2 * FEW * FEW
+
+
+def test_a_manifest_names_few_of_many_listings(tmp_path: Path) -> None:
+    stream = with_segments(tmp_path, FEW**3 + FEW + 1)
+    parts = stream.snapshot().manifest.segments.parts
+    assert [part.level for part in parts if isinstance(part, Listing)] == [2, 0]
+    assert len(parts) == 3
+    every = [10 * number for number in range(FEW**3 + FEW + 1)]
+    assert times(reopened(stream).snapshot()) == every
+    assert list(verify_stream(stream)) == []
+    # Segments from the oldest on go: the listings with the others are as before.
+    names = listings(stream)
+    assert reopened(stream).drop_before(30) == 3
+    assert len(listings(stream) - names) <= 3
+    assert times(reopened(stream).snapshot()) == every[3:]
 
 
 def test_another_process_goes_on_with_listings(tmp_path: Path) -> None:
@@ -164,9 +198,12 @@ def test_a_listing_goes_with_the_segments_it_had(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b'{"forms":[],"segments":[]}\n'])
-def test_a_damaged_listing_is_found_and_repaired(tmp_path: Path, content: bytes | None) -> None:
-    stream = with_segments(tmp_path, 2 * FEW + 1)
-    path = stream.path / min(listings(stream))
+@pytest.mark.parametrize(("count", "which"), [(2 * FEW + 1, 0), (FEW * FEW, 0), (FEW * FEW, 2)])
+def test_a_damaged_listing_is_found_and_repaired(
+    tmp_path: Path, content: bytes | None, count: int, which: int
+) -> None:
+    stream = with_segments(tmp_path, count)
+    path = stream.path / stream.snapshot().manifest.segments.listings[which].file
     if content is None:
         path.unlink()
     else:
@@ -177,7 +214,7 @@ def test_a_damaged_listing_is_found_and_repaired(tmp_path: Path, content: bytes 
     found = "\n".join(map(str, verify_stream(stream.path)))
     assert path.name in found
     repair_stream(stream.path)
-    assert times(reopened(stream).snapshot()) == [10 * number for number in range(2 * FEW + 1)]
+    assert times(reopened(stream).snapshot()) == [10 * number for number in range(count)]
     assert not [found for found in verify_stream(stream.path) if found.severity != "info"]
 
 
@@ -201,6 +238,8 @@ def test_every_flip_in_a_listing_is_found(tmp_path: Path) -> None:
         {"listing": 7},
         {"segments": 0},
         {"rows": "3"},
+        {"level": -1},
+        {"level": 1.5},
         {"checksum": None},
     ],
 )
@@ -218,3 +257,14 @@ def test_a_listing_with_other_segments_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="other segments"):
         other.read_file()
     assert decode_manifest(newest(stream).read_bytes(), newest(stream)).segments.rows == FEW
+
+
+def test_listings_cannot_go_round_in_circles(tmp_path: Path) -> None:
+    stream = with_segments(tmp_path, FEW)
+    (listing,) = load_manifest(stream.path).segments.listings
+    upper = Listing.write(stream.path, (listing,), 1)
+    with pytest.raises(StoreError, match="KeyError"):
+        Listing.from_json(stream.path, {**upper.to_json(), "level": 0}).read_file()
+    wrong = Listing.write(stream.path, (upper,), 1)
+    with pytest.raises(StoreError, match="only lower ones"):
+        Listing.from_json(stream.path, wrong.to_json()).read_file()

@@ -1,9 +1,10 @@
 """The versioned list of a stream's segments: what is committed, and nothing else.
 
 Version n is the file `manifest-<n, 20 digits>.json`. **The file with the highest number is the
-stream**; there is no other pointer. A commit writes n + 1 beside it: a temporary file, sync,
-rename, sync of the folder. So a crash leaves version n or version n + 1, both complete. The last
-`KEPT_VERSIONS` files stay, for repair; readers need only the newest.
+stream**; there is no other pointer, only a note that saves looking for it (lock.py). A commit
+writes n + 1 beside it: a temporary file, sync, rename, sync of the folder. So a crash leaves
+version n or version n + 1, both complete. The last `KEPT_VERSIONS` files stay, for repair; readers
+need only the newest.
 
 The manifest lists the sealed segments and names the log; the log knows the open segment and the
 events that are in none yet. `next_seq` is a lower bound, and `log_end` too: the log may have grown
@@ -31,6 +32,7 @@ from eventide.errors import EventideError, StoreError
 from eventide.schema import Attribute, DataType, Schema
 from eventide.store.files.disk import remove, write_atomically
 from eventide.store.files.json_text import read_json, whole
+from eventide.store.files.lock import noted_newest
 from eventide.store.options import StreamOptions
 from eventide.store.segments.listing import Listing, SegmentList, in_listings
 from eventide.store.segments.segment import Segment, SegmentForm
@@ -41,6 +43,7 @@ WITHOUT_LISTINGS = 3
 KEPT_VERSIONS = 8
 KEPT_DECISIONS = 100
 LOG_NAME = re.compile(r"log-[0-9a-f]{32}\.log")
+BEFORE_STREAM = re.compile(rb'\{"format":\d+,"checksum":\d+,"stream":')
 MANIFEST_NAME = re.compile(r"manifest-(\d{20})\.json")
 # A reader that lists the folder just before a burst of commits may find its file swept.
 READ_ATTEMPTS = 20
@@ -189,7 +192,8 @@ def versions_in(folder: Path) -> list[int]:
         names = os.listdir(folder)  # noqa: PTH208 - there may be thousands
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(int(match[1]) for match in map(MANIFEST_NAME.fullmatch, names) if match)
+    likely = [name for name in names if name.startswith("manifest-")]
+    return sorted(int(match[1]) for match in map(MANIFEST_NAME.fullmatch, likely) if match)
 
 
 def is_newest(folder: Path, version: int) -> bool:
@@ -201,8 +205,10 @@ def is_newest(folder: Path, version: int) -> bool:
 
 def load_manifest(folder: Path) -> Manifest:
     """Read the newest version."""
-    for _ in range(READ_ATTEMPTS):
-        versions = versions_in(folder)
+    for attempt in range(READ_ATTEMPTS):
+        noted = None if attempt else noted_newest(folder)
+        is_known = noted is not None and is_newest(folder, noted)
+        versions = [noted] if noted is not None and is_known else versions_in(folder)
         if not versions:
             break
         try:
@@ -220,8 +226,10 @@ def with_listings(folder: Path, manifest: Manifest, before: Manifest, now_s: flo
     Listings of the manifest before that are not needed any more are retired.
     """
     segments = in_listings(folder, manifest.segments, before.segments)
-    still = {each.file for each in segments.listings}
-    gone = [each.file for each in before.segments.listings if each.file not in still]
+    gone: list[str] = []
+    if not manifest.segments.follows(before.segments):
+        still = {each.file for each in segments.listings}
+        gone = [each.file for each in before.segments.listings if each.file not in still]
     retired = (*manifest.retired, *(Retired(file, now_s) for file in gone))
     return replace(manifest, segments=segments, retired=retired)
 
@@ -251,13 +259,23 @@ class OtherFormatError(StoreError):
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the file's content."""
     stream = json.dumps(manifest.to_json(), separators=(",", ":"))
-    number = FORMAT if manifest.segments.listings else WITHOUT_LISTINGS
+    is_listed = any(isinstance(part, Listing) for part in manifest.segments.parts)
+    number = FORMAT if is_listed else WITHOUT_LISTINGS
     return f'{{"format":{number},"checksum":{checksum(stream)},"stream":{stream}}}\n'.encode()
 
 
 def checksum(stream: str) -> int:
     """Return the checksum that tells a damaged manifest from a whole one."""
     return int(google_crc32c.value(stream.encode()))
+
+
+def is_whole(content: bytes, entry: Mapping[str, Any]) -> bool:
+    """Whether the checksum is that of the stream: of its text as it is, or as we would write it."""
+    start = BEFORE_STREAM.match(content)
+    if start is not None and google_crc32c.value(content[start.end() : -2]) == entry["checksum"]:
+        return content.endswith(b"}\n")
+    stream = json.dumps(entry["stream"], separators=(",", ":"))
+    return bool(entry["checksum"] == checksum(stream))
 
 
 def decode_manifest(content: bytes, path: Path) -> Manifest:
@@ -269,8 +287,7 @@ def decode_manifest(content: bytes, path: Path) -> Manifest:
         entry = read_json(content)
         found = entry["format"]
         if type(found) is int and found in (WITHOUT_LISTINGS, FORMAT):
-            stream = json.dumps(entry["stream"], separators=(",", ":"))
-            if entry["checksum"] == checksum(stream):
+            if is_whole(content, entry):
                 return Manifest.from_json(entry["stream"], path.parent)
             reason = "its checksum does not match"
         elif type(found) is int:

@@ -63,7 +63,7 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
     except StoreError:
         return  # the newest version is damaged, or a listing of it, which was reported
     try:
-        view = OpenStream(folder).view()
+        view = OpenStream(folder).refreshed(whole=True)
     except StoreError as error:
         yield from check_lost_log(folder, view.manifest, error)
         # Only the log knew which numbers were given out, and which files are needed.

@@ -309,11 +309,27 @@ def ends_at(folder: Path, log: str, header: bytes, end: int) -> bool:
     return len(following) < SECTOR or is_unwritten(following, stamp_of(log))
 
 
-def read_rest(file: IO[bytes], start: int, end: int, stamp: bytes) -> bytes:
-    """Read a log from a byte on that this process has read up to there.
+def last_checkpoint(file: IO[bytes], end: int, stamp: bytes) -> tuple[int, int]:
+    """Return where the last checkpoint begins, and its number, as far as headers tell.
 
-    It stops where so much is not of this log that nothing of it follows.
+    What is before it is not read: it counts no more.
     """
+    place = number = 0
+    found = place, number
+    while place + SECTOR <= end:
+        sector = os.pread(file.fileno(), SECTOR, place)
+        header = header_in(sectors_in(sector)[0], stamp) if len(sector) == SECTOR else None
+        following = end + 1 if header is None else place + header.sectors * SECTOR
+        if header is None or header.number != number or following > end:
+            break
+        if header.kind == RecordKind.CHECKPOINT:
+            found = place, number
+        place, number = following, number + 1
+    return found
+
+
+def read_rest(file: IO[bytes], start: int, end: int, stamp: bytes) -> bytes:
+    """Read a log from a byte on, up to where so much is not of this log that none of it follows."""
     file.seek(start)
     parts = []
     while start < end:
@@ -323,6 +339,22 @@ def read_rest(file: IO[bytes], start: int, end: int, stamp: bytes) -> bytes:
         if not part or not are_own(sectors_in(part), stamp).any():
             break
     return b"".join(parts)
+
+
+def read_whole_rest(file: IO[bytes], start: int, end: int, stamp: bytes) -> bytes:
+    """Read a log from a byte on, like `read_rest`, but for damage: all of it, if any follows."""
+    content = read_rest(file, start, end, stamp)
+    place = start + len(content)
+    buffer = memoryview(bytearray(READ_BYTES))
+    while place < end:
+        size = os.preadv(file.fileno(), [buffer[: end - place]], place)
+        if not size:
+            break
+        if are_own(sectors_in(buffer[:size]), stamp).any():
+            file.seek(start)
+            return file.read(end - start)
+        place += size
+    return content
 
 
 def create_log(folder: Path) -> LogWriter:

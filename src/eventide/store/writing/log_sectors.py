@@ -91,7 +91,7 @@ def content_of(sectors: Sectors) -> bytes:
     return sectors[:, :-1].tobytes()
 
 
-def sectors_in(content: bytes) -> Sectors:
+def sectors_in(content: bytes | memoryview) -> Sectors:
     """Return the whole sectors of a part of a file that begins with one."""
     count = len(content) // SECTOR
     return np.frombuffer(content, np.uint64, count * WORDS).reshape(count, WORDS)

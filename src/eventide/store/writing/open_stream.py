@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.errors import StoreError
 from eventide.store.files.disk import AppendFile, remove, sync_folder
-from eventide.store.files.lock import write_lock
+from eventide.store.files.lock import changed_ns, note_newest, write_lock
 from eventide.store.files.mapped import damaged
 from eventide.store.segments.listing import remove_new
 from eventide.store.segments.manifest import (
@@ -52,8 +52,10 @@ from eventide.store.writing.log import (
     ends_at,
     is_old,
     is_still_there,
+    last_checkpoint,
     read_records,
     read_rest,
+    read_whole_rest,
     stamp_of,
 )
 from eventide.store.writing.view import StreamView
@@ -80,6 +82,8 @@ class OpenStream:
         """A log, and how long it was when this process last added to it."""
         self.safe_version: int | None = None
         """The version of the manifest whose name is known to be on the disk."""
+        self.noted = (0, 0)
+        """The newest version that this process has noted, and when the folder had last changed."""
         self.meter = LoadMeter()
         self.findings = Findings()
 
@@ -111,17 +115,17 @@ class OpenStream:
             return refused.end
         return found.st_size
 
-    def refreshed(self, *, locked: bool = False) -> StreamView:
-        """Catch up with what is on the disk, and return it."""
+    def refreshed(self, *, locked: bool = False, whole: bool = False) -> StreamView:
+        """Catch up with what is on the disk, and return it; `whole` reads what no longer counts."""
         if self.held is not None and self.is_current(self.held):
             return self.held
-        for _ in range(READ_ATTEMPTS):
-            view = self.attempt(strict=False)
+        for number in range(READ_ATTEMPTS):
+            view = self.attempt(strict=False, whole=whole or number > 0)
             if view is not None:
                 return view
         # A busy writer is always ahead; one that waits for this reader is not.
         with nullcontext() if locked else standing_still(self.folder):
-            view = self.attempt(strict=True)
+            view = self.attempt(strict=True, whole=True)
         if view is not None:
             return view
         log = self.folder / load_manifest(self.folder).log
@@ -131,10 +135,10 @@ class OpenStream:
         message = f"{self.folder} changes faster than it can be read"
         raise StoreError(message, hint="try again; if nobody writes to it, run `eventide verify`")
 
-    def attempt(self, *, strict: bool) -> StreamView | None:
+    def attempt(self, *, strict: bool, whole: bool) -> StreamView | None:
         """Read what is on the disk; None if another process wrote in the meantime."""
         try:
-            view = self.read(strict=strict)
+            view = self.read(strict=strict, whole=whole)
         except FileNotFoundError:
             # The log was replaced between the manifest and now, or the stream dropped.
             self.held = None
@@ -144,8 +148,11 @@ class OpenStream:
         self.held = view
         return view
 
-    def read(self, *, strict: bool) -> StreamView | None:
-        """Read the manifest and the log's records; None if a record may be half written."""
+    def read(self, *, strict: bool, whole: bool) -> StreamView | None:
+        """Read the manifest and the log's records; None if a record may be half written.
+
+        Without `whole`, a log that was not read before is read from its last checkpoint on.
+        """
         held = self.held
         if held is None or not is_newest(self.folder, held.manifest.version):
             manifest = load_manifest(self.folder)
@@ -162,26 +169,31 @@ class OpenStream:
             file.seek(0)
             old = is_old(file.read(len(MAGIC)))
             end = self.end_of(path.name, os.fstat(file.fileno()))
-            if held.log_end and not old:
-                content = read_rest(file, held.log_end, end, stamp_of(path.name))
-            else:
+            stamp = stamp_of(path.name)
+            if old:
                 file.seek(held.log_end)
                 content = file.read(max(0, end - held.log_end))
-        if not content and held.log_end and held.log_end >= held.manifest.log_end:
+            elif held.log_end:
+                content = read_rest(file, held.log_end, end, stamp)
+            else:
+                start, number = (0, 0) if whole else last_checkpoint(file, end, stamp)
+                held = replace(held, log_end=start, log_records=number)
+                content = read_whole_rest(file, start, end, stamp)
+        if not content and held.log_header and held.log_end >= held.manifest.log_end:
             return held
         schema = held.manifest.schema.arrow
         schemas = {RecordKind.CHECKPOINT: schema, RecordKind.EVENTS: schema.remove(1)}
         try:
             for record in reader_of(old=old)(
                 content,
-                stamp_of(path.name),
+                stamp,
                 schemas,
                 origin=held.log_end,
                 number=held.log_records,
                 synced=held.manifest.options.durability == "batch",
             ):
                 held = held.after(record)
-            if not held.log_records:
+            if not held.log_header:
                 # The first checkpoint is synced before a manifest names the log: it cannot be torn.
                 no_checkpoint = "its first record is missing"
                 raise DamagedLogError(no_checkpoint)
@@ -211,7 +223,18 @@ class OpenStream:
                 if isinstance(error, OSError) and not isinstance(error, StoreError):
                     raise cannot_write(self.folder, error) from error
                 raise
+            self.note_newest()
         close_oldest(self)
+
+    def note_newest(self) -> None:
+        """Note which version is the newest, if the folder has changed since that was done."""
+        if self.held is None:
+            return
+        with suppress(OSError):
+            newest = self.held.manifest.version, changed_ns(self.folder)
+            if newest != self.noted and is_newest(self.folder, newest[0]):
+                note_newest(self.folder, *newest)
+                self.noted = newest
 
     def make_safe(self, view: StreamView) -> None:
         """Sync the name of a version that another process has committed, and those that lead to it.
