@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -64,7 +65,7 @@ def compile_kernels(wanted: dict[str, list[str]], say: Callable[[str], None]) ->
         return
     # A forked process would share locks that another thread may hold just then.
     spawn = get_context("spawn")
-    with ProcessPoolExecutor(usable_cores(), spawn, initializer=keep_quiet) as processes:
+    with ProcessPoolExecutor(usable_cores(), spawn, initializer=begin_compiling) as processes:
         ready = [processes.submit(compile_kernel, name, wanted[name]) for name in order]
         try:
             for each in as_completed(ready):
@@ -72,6 +73,12 @@ def compile_kernels(wanted: dict[str, list[str]], say: Callable[[str], None]) ->
         except BaseException:
             processes.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def begin_compiling() -> None:
+    """Say nothing, and collect garbage seldom: a compiler makes many objects, and keeps most."""
+    keep_quiet()
+    gc.set_threshold(200_000)
 
 
 def usable_cores() -> int:
