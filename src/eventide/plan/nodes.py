@@ -103,6 +103,8 @@ class Scan(Plan):
 class Filter(OverOne):
     """The rows on which `condition` is true, neither false nor null."""
 
+    rows_apart = True
+
     source: Plan
     condition: Expression
 
@@ -156,6 +158,8 @@ class Filter(OverOne):
 @dataclass(frozen=True, slots=True)
 class Project(OverOne):
     """The named expressions, computed for every row."""
+
+    rows_apart = True
 
     passes = False
 
@@ -270,6 +274,8 @@ class DerivedStream(OverOne):
     Rows come in order of `ts`, then of the columns `order`, then as the source has them. Other
     nodes rely on that order as on the order of a scan.
     """
+
+    rows_apart = True
 
     is_stream = True
     reads_time = True

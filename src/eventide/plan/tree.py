@@ -75,6 +75,8 @@ class Plan(ABC):
     """Whether rows of the children wait in its state, so that each column takes memory."""
     beside: ClassVar[bool] = False
     """Whether columns of all children stand side by side in the output, under their own names."""
+    rows_apart: ClassVar[bool] = False
+    """Whether what becomes of a row of the first child depends on no other row of it."""
     in_chain: ClassVar[bool] = True
     """Whether its operator is one of a chain over a scan, if there is one scan below it."""
 

@@ -23,7 +23,7 @@ from eventide.kernels.compiled import Int64s
 from eventide.operators.sharing.predicate_index import PredicateIndex
 from eventide.plan.explain import explain
 from eventide.plan.sharing.part_rows import PART, PARTS_FROM
-from eventide.plan.sharing.rules import SharingRules
+from eventide.plan.sharing.rules import RULES_OF_SETS
 from eventide.plan.times import format_duration
 
 
@@ -118,7 +118,11 @@ def rules_of(run: TemplateRun) -> list[str]:
         found.append("share_windows")
     if run.tree.template.parts:
         found.append("share_parts")
-    return [name for name in SharingRules().on if name in found]
+    if run.tree.template.channels:
+        found.append("share_channels")
+    if not run.tree.can_divide:
+        found.append("share_standing")
+    return [name for name in RULES_OF_SETS.on if name in found]
 
 
 def indented(lines: list[str], by: int = 2) -> list[str]:

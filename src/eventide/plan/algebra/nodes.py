@@ -65,6 +65,7 @@ class Follows(OverTwo):
     is_stream = True
     reads_time = True
     keeps_rows = True
+    rows_apart = True
     beside = True
     in_chain = False
     condition: Expression

@@ -25,6 +25,10 @@ class SharingRules:
     share_standing    queries over windows in brackets -> one with the number of the query as a key.
                       Pays off if two queries that begin together differ in nothing but constants.
                       Their state cannot be divided again: it is for sets.
+    share_channels    (event, query), (event, other query) -> (event, {query, other query}), if
+                      queries differ only in which events come first (NEXT, FOLD): what waits is
+                      there once for all of them. Pays off if an event is for eight or more.
+                      A query cannot be taken out of a set of queries again: it is for sets.
     """
 
     index_conditions: bool = True
@@ -33,6 +37,7 @@ class SharingRules:
     share_windows: bool = True
     share_parts: bool = True
     share_standing: bool = False
+    share_channels: bool = False
 
     @property
     def on(self) -> tuple[str, ...]:
@@ -41,6 +46,6 @@ class SharingRules:
 
 
 ALL_RULES = SharingRules()
-RULES_OF_SETS = SharingRules(share_standing=True)
+RULES_OF_SETS = SharingRules(share_standing=True, share_channels=True)
 WITHOUT_PARTS = SharingRules(share_parts=False)
 """For queries that are distributed: a part would be needed wherever one is that reads its rows."""

@@ -26,6 +26,7 @@ from eventide.plan.sharing.followers import followed_by_value
 from eventide.plan.sharing.literals import TakenConstants, lifted, lifted_item
 from eventide.plan.sharing.part_rows import is_part, reads_parts
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
+from eventide.plan.sharing.share_channels import has_channels
 from eventide.plan.sharing.share_windows import WINDOWS, SharedWindows, shared_windows
 from eventide.plan.sharing.windows import ManyWindows
 from eventide.plan.tree import Plan, Row, Use, named_columns
@@ -48,6 +49,8 @@ class Template:
     """The windows whose rows the plan reads as those of `$windows`."""
     parts: tuple[Template, ...] = ()
     """The templates of the parts whose rows the plan reads."""
+    channels: bool = False
+    """Whether a row that several queries take goes through it once."""
 
     @cached_property
     def digest(self) -> str:
@@ -126,8 +129,10 @@ def member_of(
         narrow = prune_columns(windows.plan)
         assert isinstance(narrow, ManyWindows)
         below = narrow
+    narrow_whole = prune_columns(whole)
+    channels = rules.share_channels and has_channels(narrow_whole)
     return TemplateQuery(
-        Template(prune_columns(whole), shown, below),
+        Template(narrow_whole, shown, below, channels=channels),
         tuple(numbering.conditions),
         tuple(numbering.constants.values),
         None if windows is None else windows.window,

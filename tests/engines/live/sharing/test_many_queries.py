@@ -142,9 +142,11 @@ def some_rules(random: Random) -> SharingRules:
     return SharingRules(**{each.name: random.random() < 0.5 for each in fields(SharingRules)})
 
 
-def run(random: Random, kinds: Sequence[Draw], disorder: float) -> Compared:
+def run(
+    random: Random, kinds: Sequence[Draw], disorder: float, rules: SharingRules | None = None
+) -> Compared:
     """Let queries come and go while events flow, with any rules."""
-    compared = Compared(random.choice([0, 0, 2 * SECOND]), some_rules(random))
+    compared = Compared(random.choice([0, 0, 2 * SECOND]), rules or some_rules(random))
     now_us, following = 0, dict.fromkeys(CATALOG, 0)
     for _ in range(random.randrange(6, 14)):
         compared.add([random.choice(kinds)(random) for _ in range(random.choice([0, 1, 4, 12]))])

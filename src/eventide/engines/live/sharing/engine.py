@@ -211,6 +211,8 @@ class SharedQueries:
             found.failed |= shared_of(state).take_failed()
         self.fresh = False
         self.unite()
+        if self.engine.shared.channels.is_full:
+            self.engine.shared.keep_channels(map(shared_of, self.states))
         return found
 
     def unite(self) -> None:

@@ -8,9 +8,10 @@ To the live engine it is a tree like any other, whose results are those of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from time import perf_counter
 
 import numpy as np
@@ -18,19 +19,20 @@ import pyarrow as pa
 
 from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.live.feeds import within
+from eventide.engines.live.sharing.channels import FEWEST_PAIRS, Channels, UsedSets
 from eventide.engines.live.sharing.known import KnownPortions
 from eventide.engines.live.sharing.numbers import LEAF_BITS, AllNumbers, entries
 from eventide.engines.live.sharing.parts import Reached, unread, with_read, with_readers
 from eventide.engines.live.sharing.run import TemplateRun, TemplateTree
 from eventide.engines.live.sharing.windows import FROM_THE_START
 from eventide.errors import StateError
-from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.envelope import Owner
 from eventide.operators.operator import Size
 from eventide.operators.sharing.predicate_index import PredicateIndex
 from eventide.operators.state import join_parts, split_parts
 from eventide.operators.stateful import Stateful
-from eventide.operators.tree import TreeLeaf
+from eventide.operators.tree import States, TreeLeaf
 from eventide.plan.meaning import digest_of
 from eventide.plan.sharing.part_rows import PART, PART_NUMBER, PARTS_FROM
 from eventide.plan.sharing.portion import Portion, with_parts
@@ -91,6 +93,8 @@ class SharedTree(Stateful[SharedStates]):
     """The templates that have been met, by digest."""
     known: dict[str, KnownPortions] = field(default_factory=dict, compare=False)
     """The queries that a state which is read may be of, by the digest of their template."""
+    channels: Channels = field(default_factory=Channels, compare=False)
+    """The sets of queries that take rows together, in all states."""
     reporter: None = field(default=None, init=False)
     ends: bool = True
     """Whether it can be told that no event will follow: standing queries stop at the newest."""
@@ -239,7 +243,7 @@ class SharedTree(Stateful[SharedStates]):
             if old.windows is not None:
                 run.windows = old.windows.only(numbers)
             self.add(alone, portion)
-            run.states = run.tree.tree.of_keys(old.states, among(numbers))
+            run.states = run.tree.tree.of_keys(old.states, self.channels.among(numbers))
         return alone
 
     def forget_gone(self, states: SharedStates) -> None:
@@ -250,7 +254,7 @@ class SharedTree(Stateful[SharedStates]):
             if run.has_gone and place not in left:
                 run.states, run.has_gone = run.tree.tree.initial_state(), False
             elif run.has_gone and run.tree.can_divide:
-                run.states = run.tree.tree.of_keys(run.states, among(here))
+                run.states = run.tree.tree.of_keys(run.states, self.channels.among(here))
                 run.has_gone = False
 
     def compacted(self, states: SharedStates) -> SharedStates:
@@ -311,7 +315,8 @@ class SharedTree(Stateful[SharedStates]):
                 run.states, run.has_gone = theirs.states, theirs.has_gone
                 continue
             if twice.any():
-                theirs.states = run.tree.tree.of_keys(theirs.states, among(theirs_all[~twice]))
+                own = self.channels.among(theirs_all[~twice])
+                theirs.states = run.tree.tree.of_keys(theirs.states, own)
             run.states = run.tree.tree.united(run.states, theirs.states)
         return states
 
@@ -345,7 +350,9 @@ class SharedTree(Stateful[SharedStates]):
                 continue
             rows_in = sum(each.num_rows for each in inputs)
             run.done.add(perf_counter() - started, rows_in, output.num_rows)
-            if run.has_gone and output.num_rows:
+            if run.tree.template.channels and output.num_rows:
+                output = self.only_here(states, self.channels.spread(output))
+            elif run.has_gone and output.num_rows:
                 output = self.only_here(states, output)
             if output.num_rows:
                 run.counts.give(states.numbers.of(to_numpy(output.column(QUERY)))[1])
@@ -412,11 +419,14 @@ class SharedTree(Stateful[SharedStates]):
         runs, constants = states.numbers.of(numbers)
         for wanted in groups_of(runs, leaves):
             run, leaf = int(runs[wanted[0]]), int(leaves[wanted[0]])
-            taken = states.runs[run].leaf_rows(
-                leaf, rows, places[wanted], numbers[wanted], constants[wanted]
-            )
-            matched.setdefault(run, {})[leaf] = taken
             states.runs[run].counts.take(constants[wanted])
+            own, who, which = places[wanted], numbers[wanted], constants[wanted]
+            if states.runs[run].tree.template.channels and pays(own):
+                starts, who = self.channels.together(own, who)
+                own, which = own[starts], which[starts]
+            matched.setdefault(run, {})[leaf] = states.runs[run].leaf_rows(
+                leaf, rows, own, who, which
+            )
 
     def fail_alone(self, states: SharedStates, failed: Mapping[int, Exception]) -> None:
         """End queries whose own conditions have no value for an event."""
@@ -457,6 +467,11 @@ class SharedTree(Stateful[SharedStates]):
             reached.note(run)
         return min(reached.all, default=until_us)
 
+    def keep_channels(self, states: Iterable[SharedStates]) -> None:
+        """Forget sets of queries that no template remembers any more, in any of the states."""
+        runs = (run for each in states for run in each.runs)
+        self.channels.keep(chain.from_iterable(used_sets(run, run.states) for run in runs))
+
     def sizes(self, states: SharedStates) -> tuple[tuple[str, Size], ...]:
         """Return how much indexes, constants and the operators of all templates keep."""
         found = [
@@ -464,6 +479,8 @@ class SharedTree(Stateful[SharedStates]):
             for stream, index in states.indexes.items()
         ]
         found.append(("queries", Size(states.count, states.numbers.nbytes)))
+        if self.channels.members:
+            found.append(("channels", Size(len(self.channels.members), self.channels.nbytes)))
         for run in states.runs:
             found.append(("constants", Size(run.rows, run.nbytes)))
             found += run.sizes
@@ -492,7 +509,9 @@ class SharedTree(Stateful[SharedStates]):
             parts.append(run.tree.template.digest.encode())
             parts.append(here[places == place].tobytes())
             divides = run.has_gone and run.tree.can_divide
-            kept = run.tree.tree.of_keys(run.states, among(here)) if divides else run.states
+            among = self.channels.among(here)
+            kept = run.tree.tree.of_keys(run.states, among) if divides else run.states
+            parts.append(self.channels.write(used_sets(run, kept)))
             parts.append(run.tree.tree.write(kept))
             parts.append(b"" if run.windows is None else run.windows.write())
         return join_parts([bytes([state.took_more]), *parts])
@@ -502,8 +521,9 @@ class SharedTree(Stateful[SharedStates]):
         took_more, *parts = split_parts(written)
         states = self.initial_state()
         states.took_more = took_more == b"\x01"
-        each_of = (parts[place::4] for place in range(4))
-        for digest, numbers, operators, windows in zip(*each_of, strict=True):
+        each_of = (parts[place::5] for place in range(5))
+        for digest, numbers, sets, operators, windows in zip(*each_of, strict=True):
+            self.channels.read(sets)
             wanted = np.frombuffer(numbers, np.int64)
             run = self.run_of(states, self.templates[digest.decode()].template)
             if run.windows is not None:
@@ -522,6 +542,20 @@ class SharedTree(Stateful[SharedStates]):
         return states
 
 
+def pays(events: Int64s) -> bool:
+    """Whether so many queries take each of some events that they are put together."""
+    return len(events) >= FEWEST_PAIRS * (1 + int(np.count_nonzero(np.diff(events))))
+
+
+def used_sets(run: TemplateRun, states: States) -> set[int]:
+    """Return the sets of queries that a template remembers."""
+    if not run.tree.template.channels:
+        return set()
+    used = UsedSets()
+    run.tree.tree.of_keys(states, used)
+    return used.found
+
+
 def carry_counts(old: SharedStates, new: SharedStates, numbers: Int64s) -> None:
     """Let queries that are in another state now have the rows that were counted for them."""
     (was, old_rows), (became, new_rows) = old.numbers.of(numbers), new.numbers.of(numbers)
@@ -530,15 +564,6 @@ def carry_counts(old: SharedStates, new: SharedStates, numbers: Int64s) -> None:
         counts, fresh = old.runs[place].counts, new.runs[became[own][0]].counts
         fresh.taken[new_rows[own]] = counts.taken[old_rows[own]]
         fresh.given[new_rows[own]] = counts.given[old_rows[own]]
-
-
-def among(numbers: Int64s) -> Callable[[pa.Array], Bools]:
-    """Return a function that says which values of a column are among some numbers."""
-
-    def wanted(column: pa.Array) -> Bools:
-        return np.isin(to_numpy(column), numbers)
-
-    return wanted
 
 
 def is_windows(leaf: TreeLeaf) -> bool:
