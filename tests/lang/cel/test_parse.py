@@ -107,6 +107,12 @@ def test_what_is_too_deep_is_refused(text: str) -> None:
         planned(text)
 
 
+@pytest.mark.parametrize("text", ["s" + " NEXT{} s" * 900, "s NEXT{} (" * 900 + "s" + ")" * 900])
+def test_long_chains_are_refused_before_they_are_planned(text: str) -> None:
+    with pytest.raises(ParseError, match="on more than 100 levels"):
+        parse_cel(text)
+
+
 def test_brackets_alone_are_not_deep() -> None:
     deep = "(" * 3_000 + "s" + ")" * 3_000
     assert planned(f"FILTER{{{deep.replace('s', 'b')}}} {deep}") == planned("FILTER{b} s")

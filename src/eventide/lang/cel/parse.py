@@ -22,10 +22,14 @@ from eventide.lang.cel.tree import (
     Stream,
     Union,
     Value,
+    parts_of,
     span_of,
 )
 
 Part = Tree[Token]
+
+MOST_LEVELS = 100
+"""Parts inside each other: planning takes more than their number."""
 
 
 def parse_cel(text: str) -> Stream:
@@ -35,12 +39,26 @@ def parse_cel(text: str) -> Stream:
     'cars'
     """
     try:
-        return _stream(cast("Part", parser().parse(text).children[0]))
+        stream = _stream(cast("Part", parser().parse(text).children[0]))
     except UnexpectedInput as error:
         raise mistake_of(error, text) from None
     except RecursionError:
         message = "the query is nested too deeply"
         raise ParseError(message, hint="write x IN (…) for many ORs, PUBLISH parts") from None
+    check_levels(stream)
+    return stream
+
+
+def check_levels(stream: Stream) -> None:
+    """Refuse more parts inside each other than are planned in a second."""
+    level = [stream]
+    for _ in range(MOST_LEVELS):
+        level = [part for each in level for part in parts_of(each)]
+        if not level:
+            return
+    message = f"parts inside each other on more than {MOST_LEVELS} levels"
+    hint = "PUBLISH parts as streams, and read these by name"
+    raise ParseError(message, span=stream.span, hint=hint)
 
 
 def _stream(part: Part) -> Stream:
