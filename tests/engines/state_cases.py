@@ -17,6 +17,8 @@ import pyarrow as pa
 from eventide.engines.buckets import to_bytes
 from eventide.engines.build import build_tree
 from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.sharing.engine import SharedEngine, SharedQueries, shared_of
+from eventide.engines.live.sharing.planned import ManyPlanner
 from eventide.engines.spark.stream import BucketEvents, Going, StreamProcessor
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.lang.sql import plan_sql
@@ -90,6 +92,13 @@ LATE = {
     "GROUP BY car, SESSION(ts, INTERVAL '15' SECOND)",
 }
 """Windows that take late events."""
+SHARED = (
+    *LATE.values(),
+    "SELECT car, COUNT(*) AS n, AVG(speed) AS mean FROM cars "
+    "GROUP BY car, TUMBLE(ts, INTERVAL '15' SECOND)",
+    *(f"SELECT car, speed FROM cars WHERE speed > {least}" for least in (10, 20)),
+)
+"""Queries that run as one."""
 ALL_TIME = "SELECT car, SUM(speed) AS total, ARRAY_AGG(speed) AS speeds FROM cars GROUP BY car"
 EXECUTED: tuple[tuple[str, Execution], ...] = tuple(
     (name, execution)
@@ -139,7 +148,7 @@ def case_names() -> list[str]:
     executed = [f"standing {name} {execution}" for name, execution in EXECUTED]
     spark = ["spark window tumbling", "spark standing join"]
     late = [f"late {name}" for name in LATE]
-    return [*live, *late, *standing, *executed, *spark, "history all time"]
+    return [*live, *late, *standing, *executed, *spark, "history all time", "many queries"]
 
 
 @contextmanager
@@ -166,6 +175,8 @@ def made(name: str) -> Case:
             return live_case(name, live_engine(TEXTS[rest]))
         if kind == "late":
             return live_case(name, late_engine(LATE[rest]))
+        if kind == "many":
+            return shared_case(name)
         if kind == "history":
             return history_case(name, ALL_TIME)
         if name == "spark window tumbling":
@@ -245,6 +256,47 @@ def history_case(name: str, text: str) -> Case:
         return plain(rows)
 
     return Case(name, tree, earlier, state, levels, go_on)
+
+
+def shared_case(name: str) -> Case:
+    """Queries that run as one; a state that is read is of queries that the engine knows."""
+    engine = SharedEngine.over(CARS, CARS, LATENESS_US)
+    planner = ManyPlanner(lambda text, params: plan_sql(text, CARS, params))
+    queries = SharedQueries(engine)
+    for portion in planner.texts(SHARED, 0).portions:
+        queries.add(portion)
+    (begun,) = queries.states
+    engine.shared.know([shared_of(begun)])
+    one, two, *rest = car_batches()
+    earlier, _ = engine.push(begun, one)
+    # States of many queries belong to the step they are given to.
+    kept = engine.dump(earlier)
+    state, _ = engine.push(engine.load(kept), two)
+
+    def levels(held: Any) -> Iterator[Level]:  # noqa: ANN401
+        yield Level(engine.shared, held.operators, lambda part: replace(held, operators=part))
+        for run in held.operators.runs:
+            for holder, tree in (
+                (run, run.tree.tree),
+                (run.windows, run.windows and run.windows.tree),
+            ):
+                for place, operator in enumerate(tree.operators if tree else ()):
+
+                    def put(part: object, place: int = place, holder: Any = holder) -> object:  # noqa: ANN401
+                        holder.states = replaced(holder.states, place, part)
+                        return held
+
+                    yield Level(operator, holder.states[place], put)
+
+    def go_on(held: Any) -> object:  # noqa: ANN401
+        told: list[Any] = []
+        for batch in rest:
+            held, arrival = engine.push(held, batch)
+            told += arrival.rows
+        _, arrival = engine.finish(engine.load(engine.dump(held)))
+        return [plain(each.rows) for each in (*told, *arrival.rows)]
+
+    return Case(name, engine, engine.load(kept), state, levels, go_on)
 
 
 def arrivals(name: str) -> dict[str, list[dict[str, Any]]]:
