@@ -46,7 +46,7 @@ class SameParts:
     codes: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     """For each offered part, which of the different ones it is."""
     sharing: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
-    """How many queries have each of the different parts."""
+    """How many queries have each of the different parts; if they are windows, on average."""
     numbers: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     """The numbers of the different parts, below zero for those that are not shared."""
 
@@ -94,6 +94,8 @@ def with_shared_parts(
     """Return queries that begin together, with parts of their own numbers where that pays."""
     kinds: dict[str, SameParts] = {}
     offers = [Offered(portion, cuts) for portion, cuts in given]
+    if sum(len(offer.portion.numbers) for offer in offers) < FEWEST:
+        return [offer.portion for offer in offers]
     for offer in offers:
         for cut in offer.cuts:
             kind = digest_of(cut.part.template.digest, cut.part.conditions, cut.part.window)
@@ -102,6 +104,7 @@ def with_shared_parts(
             offer.parts.append((same, same.add(constants)))
     for same in kinds.values():
         same.tell_apart()
+    spread_windows(kinds.values())
     chosen = [chosen_cuts(offer) for offer in offers]
     for same in kinds.values():
         used = np.flatnonzero(same.numbers >= 0)
@@ -120,6 +123,23 @@ def with_shared_parts(
         elif left.any():
             found.append(offer.portion.only(left))
     return found
+
+
+def spread_windows(kinds: Iterable[SameParts]) -> None:
+    """Count windows by what they all have on average, whatever their sizes are.
+
+    Windows of different sizes share reduced events. So all of them are parts or none is: otherwise
+    events would be reduced for both.
+    """
+    alike: dict[str, list[SameParts]] = {}
+    for same in kinds:
+        if same.query.window is not None:
+            alike.setdefault(same.query.template.digest, []).append(same)
+    for group in alike.values():
+        queries = sum(same.count for same in group)
+        parts = sum(len(same.sharing) for same in group)
+        for same in group:
+            same.sharing[:] = queries // parts
 
 
 def chosen_cuts(offer: Offered) -> tuple[list[tuple[int, Bools]], Bools]:

@@ -349,6 +349,21 @@ def test_a_part_that_queries_of_several_templates_have_runs_once() -> None:
     compared.check()
 
 
+@pytest.mark.parametrize(("sizes", "parts"), [((3, 4, 5, 5, 6), 0), ((3, 3, 3, 5, 5), 1)])
+def test_events_are_reduced_once_for_windows_whether_some_are_equal_or_not(
+    sizes: tuple[int, ...], parts: int
+) -> None:
+    random, compared = Random(8), Compared(0)
+    text = "SELECT COUNT(*) AS n FROM cars GROUP BY TUMBLE(ts, INTERVAL '{}' SECOND)"
+    compared.add([text.format(size) for size in sizes])
+    rows, _ = events(random, "cars", 50, 0, 0, 0)
+    compared.take("cars", rows)
+    assert sum(run.windows is not None for run in runs_of(compared)) == 1
+    assert sum(bool(run.tree.template.parts) for run in runs_of(compared)) == parts
+    compared.finish()
+    compared.check()
+
+
 def test_a_part_goes_with_the_last_query_that_has_it() -> None:
     random, compared = Random(7), Compared(0)
     compared.add([ABOVE.format(lane=lane, above=f"> {n}") for lane in (1, 2) for n in range(3)])

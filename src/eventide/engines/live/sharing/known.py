@@ -39,6 +39,9 @@ class KnownPortions:
             return
         start = bisect_left(self.ends, int(numbers[0]))
         for portion in islice(self.portions, start, None):
+            # To compare all numbers costs more, and most portions are of other ones.
+            if portion.numbers[0] > numbers[-1] or portion.numbers[-1] < numbers[0]:
+                continue
             own = np.isin(portion.numbers, numbers)
             if own.all():
                 yield portion

@@ -21,6 +21,8 @@ class QueryNumbers:
     def __init__(self) -> None:
         self.first = 0
         self.end = 0
+        self.count = 0
+        """How many queries there are."""
         self.templates: Int32s = np.empty(0, np.int32)
         self.rows: Int32s = np.empty(0, np.int32)
 
@@ -33,6 +35,7 @@ class QueryNumbers:
         self.reach_back(int(numbers[0]))
         self.reserve(int(numbers[-1]) + 1)
         places = numbers - self.first
+        self.count += int((self.templates[places] == GONE).sum())
         self.templates[places] = template
         self.rows[places] = np.arange(first_row, first_row + len(numbers), dtype=np.int32)
 
@@ -56,7 +59,9 @@ class QueryNumbers:
 
     def drop(self, numbers: Int64s) -> None:
         """Forget queries."""
-        self.templates[numbers - self.first] = GONE
+        places = np.unique(numbers - self.first)
+        self.count -= int((self.templates[places] != GONE).sum())
+        self.templates[places] = GONE
 
     def of(self, numbers: Int64s) -> tuple[Int32s, Int32s]:
         """Return the places of templates, and of rows of constants, of queries that are here."""
@@ -123,6 +128,11 @@ class AllNumbers:
     def all(self) -> Int64s:
         """The numbers of all queries."""
         return self.queries.all
+
+    @property
+    def count(self) -> int:
+        """How many queries there are."""
+        return self.queries.count
 
     @property
     def with_parts(self) -> Int64s:

@@ -259,6 +259,15 @@ class TemplateRun:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes its constants and numbers take."""
-        tables = sum(int(each.nbytes) for each in (*self.constants, *self.known.portions))
-        return tables + self.counts.nbytes
+        """How many bytes its constants and numbers take; tables may have columns in common."""
+        tables = [*self.constants, *(each.constants for each in self.known.portions)]
+        buffers = (
+            buffer
+            for table in tables
+            for column in table.columns
+            for buffer in column.buffers()
+            if buffer is not None
+        )
+        constants = {buffer.address: int(buffer.size) for buffer in buffers}
+        numbers = sum(int(each.numbers.nbytes) for each in self.known.portions)
+        return sum(constants.values()) + numbers + self.counts.nbytes

@@ -72,7 +72,7 @@ class SharedStates:
     @property
     def count(self) -> int:
         """How many queries there are."""
-        return len(self.numbers.all)
+        return self.numbers.count
 
     def take_failed(self) -> dict[int, Exception]:
         """Return the queries that have failed since the last call."""
