@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +45,7 @@ from benchmarks.report import (
 )
 from benchmarks.setting import Setting
 from benchmarks.sharing.predicates import CONDITIONS, run_predicates
+from benchmarks.sharing.sets.report import SUBSCRIPTIONS, run_sets
 from benchmarks.sharing.windows import EVENTS as EVENTS_OF_SHARED_WINDOWS
 from benchmarks.sharing.windows import run_shared_windows
 from benchmarks.situations.report import (
@@ -113,19 +114,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run_following(Path(folder), screen, machine, asked.appends, write=write)
             if "keys" in unnamed:
                 run_keys(screen, machine, asked.keys, write=write)
-            if "shared-windows" in unnamed:
-                run_shared_windows(screen, machine, asked.shared_events, write=write)
-            if "predicates" in unnamed:
-                run_predicates(screen, machine, asked.conditions, write=write)
+            run_sharing(unnamed, asked, screen, machine, write=write)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
     return 0
 
 
+def run_sharing(
+    parts: Collection[str],
+    asked: argparse.Namespace,
+    screen: Console,
+    machine: Machine,
+    *,
+    write: bool,
+) -> None:
+    """Run the parts about many queries, and report."""
+    if "shared-windows" in parts:
+        run_shared_windows(screen, machine, asked.shared_events, write=write)
+    if "predicates" in parts:
+        run_predicates(screen, machine, asked.conditions, write=write)
+    if "sets" in parts:
+        run_sets(screen, machine, asked.subscriptions, rivals_of(asked), write=write)
+
+
 def parts_without_names(asked: argparse.Namespace) -> set[str]:
     """Return the parts to run whose cases have no names."""
-    parts = ("windows", "keys", "following", "shared-windows", "predicates")
+    parts = ("windows", "keys", "following", "shared-windows", "predicates", "sets")
     return {part for part in parts if asked.part in {"all", part} and not asked.only}
 
 
@@ -139,7 +154,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
-    parts += ["algebra", "keys", "following", "shared-windows", "predicates"]
+    parts += ["algebra", "keys", "following", "shared-windows", "predicates", "sets"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -170,6 +185,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--shared-events", type=int, default=EVENTS_OF_SHARED_WINDOWS, help="of shared windows"
     )
     parser.add_argument("--conditions", type=int, default=CONDITIONS, help="most of an index")
+    parser.add_argument("--subscriptions", type=int, default=SUBSCRIPTIONS, help="of a set")
     parser.add_argument("--appends", type=int, default=APPENDS, help="that are followed")
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(

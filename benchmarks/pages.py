@@ -76,9 +76,16 @@ PREDICATES = Section(
     "predicates.md",
     "which of up to a million conditions are true on each event, against each condition alone",
 )
+QUERY_SETS = Section(
+    "Sets of queries",
+    "query_sets.md",
+    "up to 400,000 live queries from their texts to their rows, against Siddhi; what a document "
+    "on such systems reports, measured here",
+)
 SECTIONS = (
     *(QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS),
     *(STANDING, ALGEBRA, KEYS, FOLLOWING, SHARED_WINDOWS, PREDICATES),
+    QUERY_SETS,
 )
 
 
