@@ -75,9 +75,10 @@ class Scan(Plan):
         return replace(self, stream=stream, columns=tuple((name, fields[name]) for name in names))
 
     def check(self) -> None:
-        """Every event has a time."""
+        """Every event has a time; rows of something else, such as `$windows`, may have none."""
         require_unique(name for name, _ in self.columns)
-        require_columns(self, self.row, TS)
+        if not self.stream.startswith("$"):
+            require_columns(self, self.row, TS)
 
     def only(self, wanted: Names) -> Scan:
         """Return the scan of fewer columns. `ts` stays."""

@@ -16,8 +16,7 @@ from tests.engines.live.sharing.texts import CATALOG
 def member(text: str, *, common: bool = False, rules: SharingRules | None = None) -> TemplateQuery:
     found = member_of(plan_sql(text, CATALOG), common=common, rules=rules or SharingRules())
     assert found is not None
-    if found.window is None:  # those of shared windows have no time of their own
-        check_plan(found.template.plan, after="member_of")
+    check_plan(found.template.plan, after="member_of")
     return found
 
 

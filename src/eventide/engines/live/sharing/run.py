@@ -16,6 +16,7 @@ from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorTree, States, TreeLeaf
+from eventide.plan.check import check_plan
 from eventide.plan.sharing.part_rows import PART, PART_NUMBER, is_part
 from eventide.plan.sharing.portion import Portion
 from eventide.plan.sharing.share_windows import WINDOWS
@@ -36,7 +37,8 @@ class TemplateTree:
 
     @classmethod
     def of(cls, template: Template) -> TemplateTree:
-        """Build the operators of a template."""
+        """Build the operators of a template; what rules have made of a plan is sound."""
+        check_plan(template.plan, after="sharing")
         return cls(template, build_live_tree(template.plan))
 
     @cached_property
