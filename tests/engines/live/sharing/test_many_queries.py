@@ -412,3 +412,17 @@ def test_standing_queries_of_a_template_run_as_one() -> None:
     assert not compared.many.lone
     compared.finish()
     compared.check()
+
+
+def test_queries_with_a_part_that_leave_before_they_run_with_the_others() -> None:
+    random, compared, now_us = Random(9), Compared(0), 0
+    compared.add(["SELECT car FROM cars WHERE lane = 1"])
+    for step in range(4):
+        rows, now_us = events(random, "cars", 10, now_us, 10 * step, 0)
+        compared.take("cars", rows)
+        first = len(compared.texts)
+        compared.add([ABOVE.format(lane=1, above=f"> {n}") for n in range(2)])
+        compared.drop(first)
+        compared.drop(first + 1)
+    compared.finish()
+    compared.check()

@@ -25,8 +25,12 @@ class Reached:
     all: list[int] = field(default_factory=list)
 
     def below(self, run: TemplateRun) -> int:
-        """Return how far the streams and parts are that a template reads."""
-        return min([self.until_us, *(self.by_name[name] for name in run.tree.part_streams)])
+        """Return how far the streams and parts are that a template reads.
+
+        A part is not noted if nobody reads it: all queries of the template have left.
+        """
+        parts = (self.by_name.get(name, self.until_us) for name in run.tree.part_streams)
+        return min([self.until_us, *parts])
 
     def note(self, run: TemplateRun) -> None:
         """Note how far the rows of a template are."""
