@@ -260,6 +260,18 @@ def test_text_that_is_not_utf8_is_refused() -> None:
         to_events(pa.table({"ts": [1, 2], "s": broken}), Schema.of({"s": "string"}))
 
 
+@pytest.mark.parametrize("bad", [b"\xff", "é".encode()[:1]])
+def test_text_is_checked_part_by_part(bad: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventide.ingest.convert.CHECKED_AT_ONCE", 3)
+    good, schema = [b"ok"] * 10 + ["é".encode()], Schema.of({"s": "string"})
+    for texts in ([*good, bad], [bad, *good], [*good[:4], bad, *good]):
+        whole = pa.table({"ts": range(len(texts)), "s": pa.array(texts).view(pa.string())})
+        with pytest.raises(IngestError, match=f"row {texts.index(bad)}, column 's'"):
+            to_events(whole, schema)
+    fine = pa.table({"ts": range(len(good)), "s": pa.array(good).view(pa.string())})
+    assert to_events(fine, schema).num_rows == len(good)
+
+
 @pytest.mark.parametrize(
     ("names", "message", "hint"),
     [

@@ -1,4 +1,4 @@
-"""Texts as numbers, and columns that hold too much: an error of ours."""
+"""Rows that pass, and columns that hold too much: an error of ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import eventide as ev
 from eventide.errors import EvaluationError
-from eventide.operators.columns import encode_column, results_that_fit
+from eventide.operators.columns import encode_column, results_that_fit, rows_where
 
 
 def test_other_errors_of_arrow_stay_what_they_are() -> None:
@@ -43,3 +43,14 @@ def test_texts_inside_a_longer_column_are_numbered_where_they_lie() -> None:
         known = {text: number for number, text in enumerate(dict.fromkeys(texts[start:stop]))}
         assert count == len(known)
         assert codes.tolist() == [known[text] for text in texts[start:stop]]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99, 1.0])
+def test_rows_that_pass_are_those_that_arrow_leaves(share: float) -> None:
+    rng = np.random.default_rng(3)
+    numbers = pa.array(rng.integers(0, 9, 10_000), mask=rng.random(10_000) < 0.1)
+    rows = pa.record_batch({"x": numbers, "label": numbers.cast(pa.string())})
+    for start, stop in ((0, 10_000), (3, 9_997), (64, 9_984), (60, 9_000), (4_000, 4_009)):
+        passed = pa.array(rng.random(stop + 50) < share).slice(start, stop - start)
+        some = rows.slice(start, stop - start)
+        assert rows_where(passed, some).equals(some.filter(passed))

@@ -32,7 +32,7 @@ from eventide.plan.render import render
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Merge, Standing
-from eventide.plan.tree import Plan
+from eventide.plan.tree import Names, Plan
 from eventide.plan.windows.nodes import (
     CalendarWindow,
     CountWindow,
@@ -59,6 +59,10 @@ class Building:
     """Whether the rows of the plan go into another query."""
     late_windows: bool = False
     """Whether windows right above a stream take late events."""
+    narrows: bool = False
+    """Whether a filter drops what only its condition reads."""
+    wanted: Names | None = None
+    """The columns that the node above reads, if it is known."""
 
 
 WHOLE = Building()
@@ -75,7 +79,7 @@ def build_tree(
     With `owned`, the highest operator with state reports only what starts or stands there; see
     slices.py.
     """
-    return built(plan, Building(owned, threads, standing))
+    return built(plan, Building(owned, threads, standing, narrows=True))
 
 
 def built(plan: Plan, how: Building) -> OperatorTree:
@@ -124,8 +128,9 @@ def add_plan(plan: Plan, builder: TreeBuilder, how: Building = WHOLE) -> int:
         return add_follows(builder, plan, follows, how)
     operators = operators_of(plan, how)
     (source,) = plan.children
-    below = replace(how, owned=how.owned if plan.state_keys is None else ALL_TIME, inside=True)
-    number = add_plan(source, builder, below)
+    owned = how.owned if plan.state_keys is None else ALL_TIME
+    wanted = plan.needed(frozenset(plan.row))[0] if isinstance(plan, Project) else None
+    number = add_plan(source, builder, replace(how, owned=owned, inside=True, wanted=wanted))
     for operator in operators:
         number = builder.place(operator, plan, (number,), line=line_of(operator))
     return number
@@ -227,8 +232,12 @@ def operators_of(node: Plan, how: Building) -> tuple[Operator[Any], ...]:  # noq
 
 
 @operators_of.register
-def _(node: Filter, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
-    return (FilterRows(node.condition, row_schema(node.row)),)
+def _(node: Filter, how: Building) -> tuple[Operator[Any], ...]:
+    row = node.row
+    if how.narrows and how.wanted is not None:
+        # An answer of `SELECT 1` has as many rows as pass: one column has to tell.
+        row = {name: row[name] for name in row if name in how.wanted} or row
+    return (FilterRows(node.condition, row_schema(row), narrows=len(row) < len(node.row)),)
 
 
 @operators_of.register

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from eventide.schema import MAX_TS_US, MIN_TS_US, DataType
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 HAS_ZONE = r"\d:\d.*(Z|[+-]\d\d(:?\d\d)?)$|\dZ$"
 PLAIN_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+CHECKED_AT_ONCE = 1 << 20
 _HIGH_BITS = np.uint64(0x8080808080808080)
 CONVERT_ERRORS = (pa.ArrowException, ValueError, OverflowError)
 
@@ -137,9 +140,23 @@ def to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
 
 def check_text(column: pa.ChunkedArray) -> None:
     """Refuse text that says it is UTF-8 but is not."""
-    for chunk in column.chunks:
-        # Arrow looks at every text; if all bytes are ASCII, a look at the whole is enough.
-        chunk.validate(full=not is_ascii(chunk))
+    parts = [
+        chunk.slice(start, CHECKED_AT_ONCE)
+        for chunk in column.chunks
+        for start in range(0, len(chunk), CHECKED_AT_ONCE)
+    ]
+    if len(parts) < 2:
+        for part in parts:
+            check_texts(part)
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(check_texts, parts))
+
+
+def check_texts(texts: pa.Array) -> None:
+    """Refuse texts of which one is not UTF-8."""
+    # Arrow looks at every text; if all bytes are ASCII, a look at the whole is enough.
+    texts.validate(full=not is_ascii(texts))
 
 
 def is_ascii(texts: pa.Array) -> bool:

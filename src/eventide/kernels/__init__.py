@@ -6,6 +6,7 @@ ordering.py     whether rows are sorted, and the order that sorts them
 hashing.py      keys to numbers that are the same everywhere; fingerprints.py: to two at once
 keys.py         rows by key; key_table.py: from a key to a number; key_entries.py: many at once
 slabs.py        parts of one array, each with its owner; growing.py: arrays with room to spare
+true_rows.py    which of many booleans are true
 numbers.py      how numbers compare, and arithmetic that detects overflows; text_numbers.py: in text
 aggregates/     sums, extremes, order statistics, sketches
 algebra/        the search for events that follow each other

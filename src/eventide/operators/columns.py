@@ -21,7 +21,7 @@ BLOCK_BYTES = 128 << 20
 FEW_TEXTS = 4096
 """Up to this many different texts are numbered by our own kernel, which is quicker than Arrow's."""
 MANY_ROWS = 4096
-"""Arrow's own numbering takes less for fewer rows than this."""
+"""Arrow itself numbers and filters fewer rows than this in less time."""
 
 
 Numbered = tuple[Int32s, list[pa.Array], int]
@@ -72,6 +72,38 @@ def in_blocks(
             waiting, rows, held = [], 0, 0
     if waiting:
         yield concat_batches(waiting, waiting[0].schema)
+
+
+def rows_where(passed: pa.BooleanArray, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that pass; `passed` has no nulls."""
+    count = passed.true_count
+    if count == len(passed):
+        return rows
+    if len(passed) < MANY_ROWS:
+        return rows.filter(passed)
+    numbers = to_arrow(numbers_of(passed, count))
+    # Column by column: Arrow takes a batch in twice the time.
+    columns = [column.take(numbers) for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def numbers_of(passed: pa.BooleanArray, count: int) -> Int32s:
+    """Return the numbers of the rows that are true, of which there are `count`."""
+    # Few rows are filtered without it.
+    from eventide.kernels.true_rows import WORD_BITS, true_rows
+
+    word, first = divmod(passed.offset, WORD_BITS)
+    end = first + len(passed)
+    octets = np.frombuffer(passed.buffers()[1], np.uint8)[8 * word :][: -(-end // 8)]
+    words = np.zeros(-(-end // WORD_BITS), np.uint64)
+    words.view(np.uint8)[: len(octets)] = octets
+    # Other bits of the column may lie before and behind.
+    every = np.uint64(2**WORD_BITS - 1)
+    words[0] &= every << np.uint64(first)
+    words[-1] &= every >> np.uint64(-end % WORD_BITS)
+    numbers = np.empty(count, np.int32)
+    true_rows(frozen(words), first, numbers)
+    return numbers
 
 
 def encode_keys(columns: Sequence[pa.Array], length: int) -> Numbered:

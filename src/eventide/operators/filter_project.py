@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
 from eventide.errors import StateError
+from eventide.operators.columns import rows_where
 from eventide.operators.dividing import Wanted
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.operator import Size
@@ -44,10 +45,14 @@ class Stateless(Stateful[None]):
 
 @dataclass(frozen=True)
 class FilterRows(Stateless):
-    """Keeps the rows on which `condition` is true."""
+    """Keeps the rows on which `condition` is true.
+
+    `narrows` says that the columns of `output_schema` are fewer than those of the rows.
+    """
 
     condition: Expression
     output_schema: pa.Schema
+    narrows: bool = field(default=False, compare=False)
 
     def step(
         self,
@@ -57,7 +62,8 @@ class FilterRows(Stateless):
     ) -> tuple[None, pa.RecordBatch]:
         """Return the rows that pass."""
         (rows,) = inputs
-        return state, rows.filter(self.passing(rows)) if rows.num_rows else rows
+        wanted = rows.select(self.output_schema.names) if self.narrows else rows
+        return state, rows_where(self.passing(rows), wanted) if rows.num_rows else wanted
 
     def passing(self, rows: pa.RecordBatch) -> pa.Array:
         """Return which rows pass."""
