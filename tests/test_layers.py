@@ -60,12 +60,18 @@ BETWEEN_ROOMS = {
     ("operators/algebra/instants", "plan/windows/nodes"),
     # Queries that share their rows differ in such windows.
     ("engines/live/sharing/planned", "plan/windows/nodes"),
-    ("engines/live/sharing/windows", "plan/windows/nodes"),
+    ("operators/sharing/windows", "plan/windows/nodes"),
     ("plan/sharing/portion", "plan/windows/nodes"),
     ("plan/sharing/query_windows", "plan/windows/nodes"),
     ("plan/sharing/share_windows", "plan/windows/nodes"),
     ("plan/sharing/template", "plan/windows/nodes"),
     ("plan/sharing/windows", "plan/windows/nodes"),
+    # Standing queries over groups become such windows, and the changes of their rows.
+    ("operators/sharing/refreshes", "plan/standing/nodes"),
+    ("plan/sharing/refreshes", "plan/standing/nodes"),
+    ("plan/sharing/refreshes", "plan/standing/windows"),
+    ("plan/sharing/refreshes", "plan/windows/nodes"),
+    ("plan/sharing/windows", "plan/standing/nodes"),
     # Rows in chunks that are found by number, whoever keeps them.
     ("operators/sharing/known_keys", "operators/standing/row_log"),
     ("operators/sharing/partial_log", "operators/standing/row_log"),

@@ -29,7 +29,7 @@ from eventide.operators.tree import OperatorTree, States
 from eventide.plan.bind import bind
 from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
 from eventide.plan.nodes import Scan
-from eventide.plan.sharing.query_windows import QueryWindows
+from eventide.plan.sharing.query_windows import AskedWindow, QueryWindows
 from eventide.plan.sharing.windows import ManyWindows
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import Window, WindowAggregate
@@ -86,7 +86,7 @@ class Shape:
         """Return the plan of many windows."""
         table = QueryWindows()
         for number, window in enumerate(windows):
-            table.add(number, window, 0)
+            table.add(AskedWindow(number, window), 0)
         return bind(ManyWindows(Scan("cars"), self.keys, self.aggregates, table), CATALOG)
 
 

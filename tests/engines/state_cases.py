@@ -25,6 +25,7 @@ from eventide.lang.sql import plan_sql
 from eventide.operators import key_layers
 from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.stateful import Stateful
+from eventide.plan.sharing.rules import SharingRules
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
@@ -97,6 +98,9 @@ SHARED = (
     "SELECT car, COUNT(*) AS n, AVG(speed) AS mean FROM cars "
     "GROUP BY car, TUMBLE(ts, INTERVAL '15' SECOND)",
     *(f"SELECT car, speed FROM cars WHERE speed > {least}" for least in (10, 20)),
+    "SELECT car, AVG(speed) AS mean FROM cars [RANGE 20 SECONDS SLIDE 5 SECONDS] GROUP BY car",
+    "SELECT car, AVG(speed) AS mean FROM cars [RANGE 9 SECONDS SLIDE 3 SECONDS] "
+    "WHERE speed > 5 GROUP BY car",
 )
 """Queries that run as one."""
 ALL_TIME = "SELECT car, SUM(speed) AS total, ARRAY_AGG(speed) AS speeds FROM cars GROUP BY car"
@@ -261,7 +265,8 @@ def history_case(name: str, text: str) -> Case:
 def shared_case(name: str) -> Case:
     """Queries that run as one; a state that is read is of queries that the engine knows."""
     engine = SharedEngine.over(CARS, CARS, LATENESS_US)
-    planner = ManyPlanner(lambda text, params: plan_sql(text, CARS, params))
+    rules = SharingRules(share_refreshes=True)
+    planner = ManyPlanner(lambda text, params: plan_sql(text, CARS, params), rules)
     queries = SharedQueries(engine)
     for portion in planner.texts(SHARED, 0).portions:
         queries.add(portion)

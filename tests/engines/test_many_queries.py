@@ -14,7 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import eventide as ev
-from tests.engines.live.sharing.texts import ALIKE, CATALOG, KINDS, SECOND, STANDING, Draw, events
+from tests.engines.live.sharing.texts import (
+    ALIKE,
+    CATALOG,
+    KINDS,
+    PERIODIC,
+    SECOND,
+    STANDING,
+    Draw,
+    events,
+)
 from tests.exploring import EXPLORING
 
 if TYPE_CHECKING:
@@ -108,7 +117,7 @@ CASES: dict[str, tuple[Way, tuple[Draw, ...]]] = {
     "history": (over_history, ALIKE),
     "history, all kinds": (over_history, KINDS),
     "live": (live, WITHOUT_END),
-    "live, all kinds": (live, tuple(each for each in KINDS if each not in STANDING)),
+    "live, all kinds": (live, tuple(each for each in KINDS if each not in (*STANDING, *PERIODIC))),
 }
 
 

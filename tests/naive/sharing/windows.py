@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.naive.windows import Aggregates, Event, windows
+
+Counts = Callable[[Event], bool]
 
 
 @dataclass
@@ -14,13 +16,13 @@ class ManyWindows:
 
     keys: Sequence[str]
     aggregates: Aggregates
-    queries: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """Size, slide and the first number that counts, by the number of the query."""
+    queries: dict[int, tuple[int, int, int, Counts]] = field(default_factory=dict)
+    """Size, slide, the first number that counts, and what counts, by the number of the query."""
     events: list[Event] = field(default_factory=list)
     clock: int = -(2**63)
 
-    def add(self, number: int, size: int, slide: int, since: int) -> None:
-        self.queries[number] = (size, slide, since)
+    def add(self, number: int, size: int, slide: int, since: int, counts: Counts) -> None:
+        self.queries[number] = (size, slide, since, counts)
 
     def drop(self, number: int) -> None:
         del self.queries[number]
@@ -29,8 +31,8 @@ class ManyWindows:
         """Take events; return the windows that have ended since."""
         self.events += events
         found: list[Event] = []
-        for number, (size, slide, since) in self.queries.items():
-            counted = [event for event in self.events if event["_seq"] >= since]
+        for number, (size, slide, since, counts) in self.queries.items():
+            counted = [event for event in self.events if event["_seq"] >= since and counts(event)]
             for row in windows(counted, self.keys, size, slide, self.aggregates):
                 if self.clock < row["window_end"] <= clock:
                     found.append({"$query": number, **row})

@@ -18,12 +18,21 @@ from eventide.operators.sharing import slices as slices_module
 from eventide.operators.sharing import windows as windows_module
 from eventide.operators.sharing.windows import AggregateManyWindows, ManyWindowsState
 from eventide.operators.tree import OperatorTree
-from eventide.plan.bind import bind
-from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
-from eventide.plan.nodes import Scan
-from eventide.plan.sharing.query_windows import QueryWindows
+from eventide.plan.bind import bind, bind_condition
+from eventide.plan.expressions import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Named,
+    NamedAggregate,
+)
+from eventide.plan.nodes import Filter, Scan
+from eventide.plan.sharing.query_windows import AskedWindow, QueryWindows
 from eventide.plan.sharing.windows import ManyWindows
 from eventide.plan.windows.nodes import Window, WindowAggregate
+from eventide.schema import BOOL, INT64, STRING
 from tests.naive.sharing import windows as naive
 from tests.operators.windows.test_windows import (
     ALL_AGGREGATES,
@@ -55,6 +64,25 @@ OTHERS = (
     Aggregate("array_agg", Column("gear"), condition=Column("lit")),
     Aggregate("bool_and", Column("lit")),
 )
+
+
+def compares(function: str, name: str, value: float | str) -> Call:
+    kind = STRING if isinstance(value, str) else INT64
+    return Call(function, (Column(name), Literal(value, kind)), BOOL)
+
+
+IS_A, IS_B, WIDE = compares("=", "car", "a"), compares("=", "car", "b"), compares(">", "lane", 1)
+COUNTED: dict[str, tuple[Expression | None, naive.Counts]] = {
+    "": (None, lambda _: True),
+    "a": (IS_A, lambda event: event["car"] == "a"),
+    "wide": (WIDE, lambda event: event["lane"] == 2),
+    "a or b": (Call("or", (IS_A, IS_B), BOOL), lambda event: event["car"] in ("a", "b")),
+    "b or wide": (
+        Call("or", (IS_B, WIDE), BOOL),
+        lambda event: event["car"] == "b" or event["lane"] == 2,
+    ),
+}
+"""What queries count: a bound condition, and the same of the rows of the twin."""
 EVERY = (*DEFINED, *(NamedAggregate(f"other{i}", each) for i, each in enumerate(OTHERS)))
 PLAIN = DEFINED[:10]
 
@@ -98,11 +126,17 @@ class Both:
         self.state = self.tree.initial_state()
         self.twin = naive.ManyWindows(self.keys, ALL_AGGREGATES)
 
-    def add(self, number: int, window: Window, since: int) -> None:
-        self.plan.table.add(number, window, since)
-        self.twin.add(number, window.size_us, window.slide_us, since)
+    def add(self, number: int, window: Window, since: int, counts: str = "") -> None:
+        condition, holds = COUNTED[counts]
+        if condition is None:
+            self.plan.table.join([AskedWindow(number, window)], since)
+        else:
+            bound = bind_condition(condition, dict(SCHEMA.fields()))
+            self.plan.table.join([AskedWindow(number, window, bound)], since)
+        self.twin.add(number, window.size_us, window.slide_us, since, holds)
         named = tuple(Named(name, Column(name)) for name in self.keys)
-        node = WindowAggregate(Scan("cars"), named, window, self.aggregates)
+        events = Scan("cars") if condition is None else Filter(Scan("cars"), condition)
+        node = WindowAggregate(events, named, window, self.aggregates)
         self.alone[number] = Alone(build_tree(bind(node, {"cars": SCHEMA})), since)
 
     def drop(self, number: int) -> None:
@@ -145,9 +179,10 @@ def same_rows(
 
 sizes = st.integers(1, 25)
 windows = st.builds(Window, sizes, sizes) | sizes.map(lambda size: Window(size, size))
+queries = st.tuples(windows, st.sampled_from([*COUNTED]))
 actions = st.lists(
     st.one_of(
-        st.tuples(st.just("add"), windows),
+        st.tuples(st.just("add"), queries),
         st.tuples(st.just("drop"), st.integers(0, 5)),
         st.tuples(st.just("take"), st.integers(0, 12)),
         st.tuples(st.just("reload"), st.none()),
@@ -160,7 +195,7 @@ actions = st.lists(
 @given(
     events.filter(fits),
     st.lists(st.integers(0, 8), min_size=25, max_size=25),
-    st.lists(windows, max_size=4),
+    st.lists(queries, max_size=4),
     actions,
     st.sampled_from([(), ("car",), ("car", "lane")]),
     st.sampled_from([EVERY, PLAIN]),
@@ -168,7 +203,7 @@ actions = st.lists(
 def test_each_query_answers_as_if_alone(
     rows: list[dict[str, Any]],
     delays: list[int],
-    first: list[Window],
+    first: list[tuple[Window, str]],
     actions: list[tuple[str, Any]],
     keys: tuple[str, ...],
     aggregates: tuple[NamedAggregate, ...],
@@ -190,17 +225,17 @@ def test_each_query_answers_as_if_alone(
 def run(
     both: Both,
     arrivals: list[dict[str, Any]],
-    first: list[Window],
+    first: list[tuple[Window, str]],
     actions: list[tuple[str, Any]],
 ) -> None:
     """Let queries come and go, and events arrive, of which those before a clock go on."""
     number, arrived, waiting = 0, 0, list[dict[str, Any]]()
-    for window in first:
-        both.add(number, window, 0)
+    for window, counts in first:
+        both.add(number, window, 0, counts)
         number += 1
     for action, value in [*actions, ("take", len(arrivals))]:
         if action == "add":
-            both.add(number, value, arrived)
+            both.add(number, value[0], arrived, value[1])
             number += 1
         elif action == "drop":
             present = list(both.alone)
@@ -277,7 +312,7 @@ def test_a_state_belongs_to_its_table() -> None:
     both.add(1, Window(10, 10), 0)
     both.step([event(3, 0)], 4)
     dumped = both.tree.dump(both.state)
-    both.plan.table.add(2, Window(10, 10), 7)
+    both.plan.table.add(AskedWindow(2, Window(10, 10)), 7)
     with pytest.raises(StateError, match="other windows"):
         both.tree.load(dumped)
 

@@ -9,7 +9,7 @@ from eventide.plan.bind import bind
 from eventide.plan.check import check_plan
 from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
 from eventide.plan.nodes import Scan
-from eventide.plan.sharing.query_windows import QueryWindows
+from eventide.plan.sharing.query_windows import AskedWindow, QueryWindows
 from eventide.plan.sharing.windows import ManyWindows
 from eventide.plan.windows.nodes import Window
 from eventide.schema import Schema
@@ -39,14 +39,14 @@ def test_names_are_different() -> None:
 
 def test_nodes_with_other_tables_are_equal() -> None:
     plan, other = node(), node()
-    plan.table.add(1, MINUTE, 0)
+    plan.table.add(AskedWindow(1, MINUTE), 0)
     assert plan == other
 
 
 def test_queries_with_equal_windows_share_a_place() -> None:
     table = QueryWindows()
     for number in range(40):
-        table.add(number, Window(1 + number // 2, 5), 0)
+        table.add(AskedWindow(number, Window(1 + number // 2, 5)), 0)
     numbers, offsets = table.members
     assert (table.births > 0).sum() == 20
     pairs = [numbers[offsets[i] : offsets[i + 1]].tolist() for i in range(len(offsets) - 1)]
@@ -55,13 +55,13 @@ def test_queries_with_equal_windows_share_a_place() -> None:
 
 def test_a_free_place_is_used_again_with_another_birth() -> None:
     table = QueryWindows()
-    table.add(1, MINUTE, 0)
+    table.add(AskedWindow(1, MINUTE), 0)
     (place,) = table.births.nonzero()[0]
     birth = table.births[place]
     table.drop(1)
     assert len(table) == 0
     assert not table.births.any()
-    table.add(2, Window(5, 5), 3)
+    table.add(AskedWindow(2, Window(5, 5)), 3)
     assert table.births[place] > birth
     assert 2 in table
     assert [row.number for row in table.rows] == [2]
@@ -70,6 +70,6 @@ def test_a_free_place_is_used_again_with_another_birth() -> None:
 
 def test_a_number_is_there_once() -> None:
     table = QueryWindows()
-    table.add(1, MINUTE, 0)
+    table.add(AskedWindow(1, MINUTE), 0)
     with pytest.raises(PlanError, match="query 1"):
-        table.add(1, MINUTE, 0)
+        table.add(AskedWindow(1, MINUTE), 0)

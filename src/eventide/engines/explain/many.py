@@ -19,12 +19,18 @@ from eventide.engines.live.sharing.engine import SharedQueries, shared_of
 from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.live.sharing.run import TemplateRun
 from eventide.engines.live.sharing.tree import SharedStates
+from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int64s
 from eventide.operators.sharing.predicate_index import PredicateIndex
 from eventide.plan.explain import explain
+from eventide.plan.expressions import ALWAYS
+from eventide.plan.render import render
 from eventide.plan.sharing.part_rows import PART, PARTS_FROM
 from eventide.plan.sharing.rules import RULES_OF_SETS
 from eventide.plan.times import format_duration
+
+MOST_SYNOPSES = 8
+"""So many synopses of windows are shown."""
 
 
 def explain_many(many: ManyQueries, what: str) -> str:
@@ -86,6 +92,22 @@ def run_lines(run: TemplateRun, numbers: Int64s, state: SharedStates) -> Iterato
     yield from indented([shown(line) for line in explain(run.tree.template.plan).splitlines()], 5)
     if run.windows is not None:
         yield from indented(explain(run.windows.node).splitlines(), 9)
+        yield from indented(list(synopsis_lines(run.windows)), 9)
+
+
+def synopsis_lines(windows: WindowsRun) -> Iterator[str]:
+    """Yield the synopses of windows with how many queries read each, those of the most first."""
+    synopses = windows.table.synopses
+    if all(each == ALWAYS for each in synopses.conditions.values()):
+        return
+    order = sorted(synopses.conditions, key=lambda number: (-synopses.users(number), number))
+    for number in order[:MOST_SYNOPSES]:
+        condition = synopses.conditions[number]
+        of = "all events" if condition == ALWAYS else render(condition)
+        users = synopses.users(number)
+        yield f"synopsis of {of}: {users:,} {'query' if users == 1 else 'queries'}"
+    if len(order) > MOST_SYNOPSES:
+        yield f"and {len(order) - MOST_SYNOPSES:,} more synopses"
 
 
 def roles(run: TemplateRun, numbers: Int64s, state: SharedStates) -> Iterator[str]:
@@ -108,7 +130,7 @@ def rules_of(run: TemplateRun) -> list[str]:
     """Return the rules that made a template of its queries."""
     plan = explain(run.tree.template.plan)
     found = []
-    if run.tree.numbered:
+    if run.tree.indexed:
         found.append("index_conditions")
     if "$1" in plan:
         found.append("lift_constants")
@@ -116,6 +138,8 @@ def rules_of(run: TemplateRun) -> list[str]:
         found.append("share_followers")
     if run.windows is not None:
         found.append("share_windows")
+        if run.windows.node.refreshes:
+            found.append("share_refreshes")
     if run.tree.template.parts:
         found.append("share_parts")
     if run.tree.template.channels:

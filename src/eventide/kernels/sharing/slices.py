@@ -5,11 +5,13 @@
     slices            |---|---|-|-|---|---|    each window covers whole slices
 
 A slice begins with the first row behind a border, which is where a window begins or ends. Windows
-are by place: they have sizes and slides, and a window at every multiple of its slide. What is next
-for a place that is free is never.
+are by place: they have sizes, slides and phases, and a window begins a phase behind every multiple
+of its slide. What is next for a place that is free is never.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, lean_kernel
 
@@ -18,13 +20,41 @@ FAR_US = 2**61
 """Keeps sums of an instant and a window's size inside 64 bits."""
 
 
+class WindowTimes(NamedTuple):
+    """How long windows are, how far apart they begin, and how far behind multiples of that."""
+
+    sizes: Int64s
+    slides: Int64s
+    phases: Int64s
+
+
 @inline
-def next_border(instant_us: int, size_us: int, slide_us: int) -> int:
-    """Return the first instant after another at which a window begins or ends."""
-    start = (instant_us // slide_us + 1) * slide_us
-    if size_us == slide_us:
-        return start
-    return min(start, ((instant_us - size_us) // slide_us + 1) * slide_us + size_us)
+def next_start(instant_us: int, slide_us: int, phase_us: int) -> int:
+    """Return the first instant after another at which a window begins."""
+    return ((instant_us - phase_us) // slide_us + 1) * slide_us + phase_us
+
+
+@inline
+def times_at(windows: WindowTimes, place: int) -> tuple[int, int, int]:
+    """Return the size, the slide and the phase of the windows of a place."""
+    return windows.sizes[place], windows.slides[place], windows.phases[place]
+
+
+@inline
+def next_border(windows: WindowTimes, place: int, instant_us: int) -> int:
+    """Return the first instant after another at which a window of a place begins or ends."""
+    size, slide, phase = times_at(windows, place)
+    start = next_start(instant_us, slide, phase)
+    if size == slide:
+        return int(start)
+    return int(min(start, next_start(instant_us - size, slide, phase) + size))
+
+
+@inline
+def next_end(windows: WindowTimes, place: int, instant_us: int) -> int:
+    """Return the first window end of a place after an instant, which is not far."""
+    size, slide, phase = times_at(windows, place)
+    return int(next_start(instant_us - size, slide, phase) + size)
 
 
 @inline
@@ -41,7 +71,7 @@ def first_at(times: Int64s, begin: int, count: int, wanted: int) -> int:
 
 
 @lean_kernel
-def mark_cuts(ts: Int64s, sizes: Int64s, slides: Int64s, borders: Int64s, cuts: Bools) -> None:
+def mark_cuts(ts: Int64s, windows: WindowTimes, borders: Int64s, cuts: Bools) -> None:
     """Mark the rows with which a slice begins; move the next borders behind the last row.
 
     Rows without an event between them and a border cost nothing: the search goes from cut to cut.
@@ -54,7 +84,7 @@ def mark_cuts(ts: Int64s, sizes: Int64s, slides: Int64s, borders: Int64s, cuts: 
         while border <= last:
             row = first_at(ts, row, count, border)
             cuts[row] = True
-            border = next_border(ts[row], sizes[place], slides[place])
+            border = next_border(windows, place, ts[row])
         borders[place] = border
 
 
@@ -92,25 +122,18 @@ def group_by_slice(
     return number + 1, count
 
 
-@inline
-def next_end(closed_us: int, size_us: int, slide_us: int) -> int:
-    """Return the first window end after an instant, which is not far."""
-    return ((closed_us - size_us) // slide_us + 1) * slide_us + size_us
-
-
 @lean_kernel
-def set_due(sizes: Int64s, slides: Int64s, closed_us: int, chosen: Bools, due: Int64s) -> None:
+def set_due(windows: WindowTimes, closed_us: int, chosen: Bools, due: Int64s) -> None:
     """Write the first window end after an instant, which is not far, for chosen places."""
     for place in range(len(due)):
         if chosen[place]:
-            due[place] = next_end(closed_us, sizes[place], slides[place])
+            due[place] = next_end(windows, place, closed_us)
 
 
 @lean_kernel
 def ended_windows(
     times: Int64s,
-    sizes: Int64s,
-    slides: Int64s,
+    windows: WindowTimes,
     due: Int64s,
     until_us: int,
     found: tuple[Int64s, Int64s, Int64s, Int64s],
@@ -126,7 +149,7 @@ def ended_windows(
     for place in range(len(due)):
         if due[place] > until_us:
             continue
-        size, slide = sizes[place], slides[place]
+        size, slide = windows.sizes[place], windows.slides[place]
         start = due[place] - size
         begin = 0
         while start + size <= until_us:
@@ -134,7 +157,7 @@ def ended_windows(
             if begin == slices:
                 break
             if times[begin] >= start + size:
-                start = next_end(times[begin], size, slide) - size
+                start = next_end(windows, place, times[begin]) - size
                 continue
             if count < len(starts):
                 places[count], starts[count], left[count] = place, start, begin
@@ -142,5 +165,5 @@ def ended_windows(
             count += 1
             start += slide
         if len(starts):
-            due[place] = next_end(until_us, size, slide)
+            due[place] = next_end(windows, place, until_us)
     return count

@@ -15,6 +15,8 @@ from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.kept import DistinctCount, KeptValues, ValueList
 from eventide.accumulators.moments import Covariance, Deviation
 from eventide.accumulators.sums import COUNT, Average, IntegerSum
+from eventide.arrays import to_arrow
+from eventide.kernels.compiled import Int64s
 from eventide.operators.aggregate import accumulator_of, lift
 from eventide.plan.expressions import Aggregate
 
@@ -53,11 +55,16 @@ class Partials:
         schema = pa.schema(list(zip(names, types, strict=True)))
         return cls(tuple(parts.values()), tuple(finished), schema)
 
-    def lifted(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
-        """Reduce events to one partial for each group."""
+    def lifted(
+        self, rows: pa.RecordBatch, groups: Groups, events: Int64s | None = None
+    ) -> pa.RecordBatch:
+        """Reduce events to one partial for each group; with `events`, these in this order."""
         arrays: list[pa.Array] = []
+        chosen = None if events is None else to_arrow(events)
         for part in self.parts:
             columns = lift(part.aggregate, part.accumulator, rows)
+            if chosen is not None:
+                columns = [column.take(chosen) for column in columns]
             arrays += part.accumulator.by_group(columns, groups)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

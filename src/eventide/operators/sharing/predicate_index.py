@@ -109,17 +109,17 @@ class PredicateIndex:
             self._registering.release(batch)
         self._columns.sweep()
 
-    def matches(self, rows: pa.RecordBatch) -> Pairs:
+    def matches(self, rows: pa.RecordBatch, *, by_number: bool = True) -> Pairs:
         """Return pairs of an event's place and the number of a condition that is true on it.
 
-        They are in order of event, then of number.
+        They are in order of event, then of number; those of an event need not be by number.
         """
         self._settle()
         self.failed = {}
         self._texts.make_room()
         events, failed = self._columns.computed(rows)
         hit = self._apart.hit_by(failed)
-        pairs = self._found(events, set(hit))
+        pairs = self._found(events, set(hit), by_number=by_number)
         alone = {**self._apart.always, **hit}
         if alone:
             pairs = _with_others(pairs, evaluated(alone, rows, self.failed))
@@ -146,7 +146,7 @@ class PredicateIndex:
             kept.append(segment_of(joined(parts), self._shapes))
         self._segments = sorted(kept, key=len, reverse=True)
 
-    def _found(self, events: EventWords, without: set[int]) -> Pairs:
+    def _found(self, events: EventWords, without: set[int], *, by_number: bool) -> Pairs:
         """Return the pairs that segments find."""
         segments = [each for each in self._segments if len(each)]
         if not segments or not len(events.words):
@@ -162,7 +162,8 @@ class PredicateIndex:
             )
             found = [keys for each in segments for keys in self._keys(each, events, texts, span)]
             keys = found[0] if len(found) == 1 else np.concatenate(found)
-            keys.sort()
+            if by_number or len(segments) > 1 or segments[0].repeats:
+                keys.sort()
             if any(each.repeats for each in segments):
                 keys = keys[np.diff(keys, prepend=-1) != 0]
             numbers = (keys & ((1 << shift) - 1)) + least

@@ -17,12 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Groups
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.growing import longer, wider
 from eventide.kernels.ordering import ranges
 from eventide.kernels.sharing.nodes import (
     BRANCHES,
     LEVELS,
+    Covers,
     SliceRuns,
     SliceTree,
     count_rows,
@@ -30,6 +32,7 @@ from eventide.kernels.sharing.nodes import (
 )
 from eventide.kernels.sharing.slices import group_by_slice
 from eventide.operators.columns import concat_batches
+from eventide.operators.sharing.known_keys import KnownCells
 from eventide.operators.sharing.partial_log import PartialLog
 from eventide.operators.sharing.partials import Partials
 
@@ -47,13 +50,16 @@ ANYTIME = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class SliceRows:
-    """Partials of some slices in order: of each the first time and the epoch, and of each row."""
+    """Partials of some slices in order: of each the first time and the epoch, and of each row.
+
+    The rows of a slice are in order of their synopses.
+    """
 
     times: Int64s
     epochs: Int64s
     starts: Int64s
     """Where the rows of each slice begin, and one more."""
-    keys: Int32s
+    cells: Int32s
     partials: pa.RecordBatch
 
     def part(self, first: int, last: int) -> SliceRows:
@@ -63,22 +69,22 @@ class SliceRows:
             self.times[first:last],
             self.epochs[first:last],
             self.starts[first : last + 1] - begin,
-            self.keys[begin:end],
+            self.cells[begin:end],
             self.partials.slice(begin, end - begin),
         )
 
 
 class Scratch:
-    """Numbers by key that a kernel writes; each call writes larger ones than the one before."""
+    """Numbers by cell that a kernel writes; each call writes larger ones than the one before."""
 
     def __init__(self) -> None:
         self.seen = np.full(16, -1, np.int64)
         self.stamp = 0
 
-    def room(self, keys: int) -> Int64s:
-        """Return them for so many keys."""
-        if len(self.seen) < keys:
-            self.seen = np.full(2 * keys, -1, np.int64)
+    def room(self, cells: int) -> Int64s:
+        """Return them for so many cells."""
+        if len(self.seen) < cells:
+            self.seen = np.full(2 * cells, -1, np.int64)
         return self.seen
 
 
@@ -88,8 +94,8 @@ class Slices:
 
     partials: Partials
     log: PartialLog
-    keys: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
-    """The key of each row."""
+    cells: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
+    """The cell of each row."""
     begins: Int64s = field(default_factory=lambda: np.zeros((LEVELS, 16), np.int64))
     ends: Int64s = field(default_factory=lambda: np.zeros((LEVELS, 16), np.int64))
     times: Int64s = field(default_factory=lambda: np.zeros(16, np.int64))
@@ -109,7 +115,12 @@ class Slices:
     @property
     def tree(self) -> SliceTree:
         """What kernels read of it."""
-        return SliceTree(self.begins, self.ends, self.blocks, self.keys, self.epochs)
+        return SliceTree(self.begins, self.ends, self.blocks, self.cells, self.epochs)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the slices have."""
+        return int((self.ends[0, : self.count] - self.begins[0, : self.count]).sum())
 
     def append(self, rows: SliceRows) -> None:
         """Add slices that are complete."""
@@ -121,22 +132,22 @@ class Slices:
         self.times, self.epochs = longer(self.times, self.count), longer(self.epochs, self.count)
         self.times[first : self.count] = rows.times
         self.epochs[first : self.count] = rows.epochs
-        self._add_nodes(0, first, rows.starts, rows.keys, rows.partials)
+        self._add_nodes(0, first, rows.starts, rows.cells, rows.partials)
 
     def _add_nodes(
-        self, level: int, first: int, starts: Int64s, keys: Int32s, partials: pa.RecordBatch
+        self, level: int, first: int, starts: Int64s, cells: Int32s, partials: pa.RecordBatch
     ) -> None:
         """Add nodes to a level, with their rows one behind another."""
         last, end = first + len(starts) - 1, self.log.end
         self.begins, self.ends = wider(self.begins, last), wider(self.ends, last)
         self.begins[level, first:last] = starts[:-1] + end
         self.ends[level, first:last] = starts[1:] + end
-        self.keys = longer(self.keys, end + len(keys))
-        self.keys[end : end + len(keys)] = keys
+        self.cells = longer(self.cells, end + len(cells))
+        self.cells[end : end + len(cells)] = cells
         self.log.append(partials)
 
-    def grow(self, known: int) -> None:
-        """Add the blocks that have become complete, if they pay; keys are below `known`."""
+    def grow(self, known: KnownCells) -> None:
+        """Add the blocks that have become complete, if they pay."""
         width = BRANCHES
         for level in range(1, LEVELS):
             first, last = int(self.blocks[level]), self.count // width
@@ -144,10 +155,14 @@ class Slices:
                 break
             if self._rows_of(first * width, last * width) >= BLOCK_ROWS:
                 left = np.arange(first, last) * width
-                for part in self.parts(left, left + width, level - 1):
-                    merged, run_of, keys = self.merged(part, level - 1, known)
+                every = SliceRuns(left, left + width, np.full(len(left), ANYTIME), 0 * left)
+                for part in self.parts(every, everything(known), level - 1):
+                    merged, run_of, cells = self.merged(part, everything(known), level - 1)
+                    order = by_synopsis(run_of, cells, known)
+                    if order is not None:
+                        merged, cells = merged.take(to_arrow(order)), cells[order]
                     starts = np.searchsorted(run_of, np.arange(len(part.left) + 1))
-                    self._add_nodes(level, int(self.blocks[level]), starts, keys, merged)
+                    self._add_nodes(level, int(self.blocks[level]), starts, cells, merged)
                     self.blocks[level] += len(part.left)
             width *= BRANCHES
 
@@ -155,14 +170,10 @@ class Slices:
         """Return how many rows the slices [first, last) have, and the blocks made meanwhile."""
         return int(self.ends[0, last - 1] - self.begins[0, first]) if first < last else 0
 
-    def parts(
-        self, left: Int64s, right: Int64s, top: int = LEVELS - 1, since: Int64s | None = None
-    ) -> Iterator[SliceRuns]:
+    def parts(self, every: SliceRuns, covers: Covers, top: int = LEVELS - 1) -> Iterator[SliceRuns]:
         """Yield runs of slices, as many at a time as have a limited number of rows."""
-        since = np.full(len(left), ANYTIME) if since is None else since
-        counts = np.empty(len(left), np.int64)
-        every = SliceRuns(left, right, since)
-        count_rows(every, self.tree, top, self.oldest, counts)
+        counts = np.empty(len(every.left), np.int64)
+        count_rows(every, self.tree, covers, top, self.oldest, counts)
         total = np.cumsum(counts)
         first = 0
         while first < len(total):
@@ -172,23 +183,23 @@ class Slices:
             first = last
 
     def merged(
-        self, runs: SliceRuns, top: int, known: int
+        self, runs: SliceRuns, covers: Covers, top: int = LEVELS - 1
     ) -> tuple[pa.RecordBatch, Int64s, Int32s]:
-        """Return the partials of runs by key, which run each is of, and which key."""
+        """Return the partials of runs by key, which run each is of, and a cell with the key."""
         counts = np.empty(len(runs.left), np.int64)
-        count_rows(runs, self.tree, top, self.oldest, counts)
+        count_rows(runs, self.tree, covers, top, self.oldest, counts)
         length = int(counts.sum())
         rows, of_row, run_of = (np.empty(length, np.int64) for _ in range(3))
-        keys = np.empty(length, np.int32)
+        cells = np.empty(length, np.int32)
         scratch = self.scratch
         limits = (top, self.oldest, scratch.stamp)
-        seen = scratch.room(known)
-        found = list_rows(runs, self.tree, limits, seen, rows, of_row, run_of, keys)
+        seen = scratch.room(len(covers.key_of))
+        found = list_rows(runs, self.tree, covers, limits, seen, rows, of_row, run_of, cells)
         scratch.stamp += found
         partials = self.log.take(rows)
         if found < length:
             partials = self.partials.merged(partials, Groups(frozen(of_row), found))
-        return partials, run_of[:found], keys[:found]
+        return partials, run_of[:found], cells[:found]
 
     def all_rows(self) -> SliceRows:
         """Return the rows of all slices."""
@@ -204,7 +215,7 @@ class Slices:
             self.times[first : self.count],
             self.epochs[first : self.count],
             starts,
-            self.keys[numbers],
+            self.cells[numbers],
             self.log.take(numbers),
         )
 
@@ -220,68 +231,108 @@ class NewestSlice:
     @property
     def rows(self) -> int:
         """How many partials it has."""
-        return sum(len(batch.keys) for batch in self.batches)
+        return sum(len(batch.cells) for batch in self.batches)
 
-    def add(self, rows: SliceRows, known: int) -> None:
-        """Add partials of rows behind the others; keys are below `known`."""
+    def add(self, rows: SliceRows, known: KnownCells) -> None:
+        """Add partials of rows behind the others."""
         self.batches.append(rows)
         if len(self.batches) >= MOST_WAITING:
             self._merge(1, known)
             # A batch is merged with the ones before only when it is not much smaller than they are.
-            if 2 * len(self.batches[1].keys) >= len(self.batches[0].keys):
+            if 2 * len(self.batches[1].cells) >= len(self.batches[0].cells):
                 self._merge(0, known)
 
-    def _merge(self, first: int, known: int) -> None:
+    def _merge(self, first: int, known: KnownCells) -> None:
         """Merge the batches from one on."""
         if len(self.batches) == first + 1:
             return
         one = one_slice(self.batches[first:], self.partials.schema)
         self.batches[first:] = [regrouped(one, self.partials, np.zeros(1, np.bool_), known)]
 
-    def whole(self, known: int) -> SliceRows:
+    def whole(self, known: KnownCells) -> SliceRows:
         """Return all of it as one slice."""
-        if len(self.batches) > FEW_BATCHES:
+        if len(self.batches) > FEW_BATCHES or (len(self.batches) > 1 and known.cells is not None):
             self._merge(0, known)
         return one_slice(self.batches, self.partials.schema)
 
 
 def one_slice(batches: Sequence[SliceRows], schema: pa.Schema) -> SliceRows:
-    """Return batches of rows of one slice as one; a key may have several rows."""
+    """Return batches of rows of one slice as one; a cell may have several rows."""
     first = batches[0]
     if len(batches) == 1:
         return first
-    keys = np.concatenate([batch.keys for batch in batches])
+    cells = np.concatenate([batch.cells for batch in batches])
     partials = concat_batches([batch.partials for batch in batches], schema)
-    return SliceRows(first.times, first.epochs, np.array([0, len(keys)]), keys, partials)
+    return SliceRows(first.times, first.epochs, np.array([0, len(cells)]), cells, partials)
 
 
-def regrouped(rows: SliceRows, partials: Partials, cuts: Bools, known: int) -> SliceRows:
+def regrouped(rows: SliceRows, partials: Partials, cuts: Bools, known: KnownCells) -> SliceRows:
     """Return slices put together: one begins with each that is marked, and with the first."""
-    count = len(rows.keys)
+    count = len(rows.cells)
     row_cuts = np.zeros(count, np.bool_)
     row_cuts[rows.starts[:-1][cuts]] = True
-    groups, slice_of, key_of, first_row = (np.empty(count, np.int64) for _ in range(4))
-    seen = np.full(known, -1, np.int64)
-    inputs = row_cuts, frozen(rows.keys), seen
-    slices, found = group_by_slice(*inputs, groups, slice_of, key_of, first_row)
-    first = np.searchsorted(rows.starts, first_row[:slices])
+    found = grouped(row_cuts, rows.cells, known.count, known.synopsis_of)
+    first = np.searchsorted(rows.starts, found.first_row, "right") - 1
     return SliceRows(
         rows.times[first],
         rows.epochs[first],
-        np.searchsorted(slice_of[:found], np.arange(slices + 1)),
-        key_of[:found].astype(np.int32),
-        partials.merged(rows.partials, Groups(frozen(groups), found)),
+        found.starts,
+        found.code_of.astype(np.int32),
+        partials.merged(rows.partials, found.groups),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rows by slice and code: groups of a slice stand together, in order of their synopses."""
+
+    groups: Groups
+    code_of: Int64s
+    first_row: Int64s
+    """The first row of each slice."""
+    starts: Int64s
+    """Where the groups of each slice begin, and one more."""
+
+
+def grouped(cuts: Bools, codes: Int32s, count: int, synopsis_of: Int32s) -> Grouped:
+    """Group rows by slice and code; a slice begins with the first row, and with each marked one.
+
+    Codes are below `count`, and each has a synopsis.
+    """
+    rows = len(codes)
+    groups, slice_of, code_of, first_row = (np.empty(rows, np.int64) for _ in range(4))
+    seen = np.full(count, -1, np.int64)
+    slices, found = group_by_slice(cuts, frozen(codes), seen, groups, slice_of, code_of, first_row)
+    slice_of, code_of = slice_of[:found], code_of[:found]
+    if found and synopsis_of.min() < synopsis_of.max():
+        order = np.lexsort((synopsis_of[code_of], slice_of))
+        places = np.empty(found, np.int64)
+        places[order] = np.arange(found)
+        groups, code_of = places[groups], code_of[order]
+    starts = np.searchsorted(slice_of, np.arange(slices + 1))
+    return Grouped(Groups(frozen(groups), found), code_of, first_row[:slices], starts)
+
+
+def by_synopsis(run_of: Int64s, cells: Int32s, known: KnownCells) -> Int64s | None:
+    """Return the order of rows by run, then by synopsis; None if they are."""
+    if known.cells is None:
+        return None
+    return np.lexsort((known.synopsis_of[cells], run_of))
+
+
+def everything(known: KnownCells) -> Covers:
+    """Return the cover of one place that reads all rows."""
+    return Covers(np.zeros(0, np.int64), np.zeros(2, np.int64), known.synopsis_of, known.key_of)
 
 
 def together(parts: Sequence[SliceRows], schema: pa.Schema) -> SliceRows:
     """Return slices one behind another."""
-    shifts = np.cumsum([0, *(len(part.keys) for part in parts)])
+    shifts = np.cumsum([0, *(len(part.cells) for part in parts)])
     starts = [part.starts[:-1] + shift for part, shift in zip(parts, shifts, strict=False)]
     return SliceRows(
         np.concatenate([part.times for part in parts]),
         np.concatenate([part.epochs for part in parts]),
         np.concatenate([*starts, shifts[-1:]]),
-        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.cells for part in parts]),
         concat_batches([part.partials for part in parts], schema),
     )

@@ -7,52 +7,60 @@
 A slice ends where any window begins or ends, and where the rows of a query that has joined begin:
 all rows of a slice are of one epoch, the largest first number of a query that is not above theirs.
 A window is merged from the slices inside it whose epoch is not before its query's.
+
+Queries with conditions count the events in their synopses: the partials of a slice are by synopsis
+and key, and a window is merged from those of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators import Groups
 from eventide.accumulators.columns import int64s
 from eventide.arrays import no_rows, to_arrow
 from eventide.errors import PlanError
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.kernels.sharing.nodes import LEVELS
+from eventide.kernels.sharing.nodes import Covers, SliceRuns
 from eventide.kernels.sharing.slices import (
     FAR_US,
     NEVER,
+    WindowTimes,
     ended_windows,
-    group_by_slice,
     mark_cuts,
     set_due,
 )
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Size
-from eventide.operators.sharing.known_keys import KnownKeys
+from eventide.operators.sharing.known_keys import KnownCells
 from eventide.operators.sharing.partials import Partials
 from eventide.operators.sharing.slices import (
     ANYTIME,
     NewestSlice,
     SliceRows,
     Slices,
+    grouped,
     regrouped,
     together,
 )
+from eventide.operators.sharing.synopses import CountedEvents, SynopsisIndex
 from eventide.operators.sharing.written import read_windows, write_windows
 from eventide.operators.stateful import Stateful
 from eventide.plan.sharing.query_windows import QueryWindows
 from eventide.plan.sharing.windows import ManyWindows
+from eventide.plan.tree import OverKeys
+from eventide.plan.windows.nodes import Window
 from eventide.schema import SEQ, TS
 
 FEWEST = 256
 """So few slices are never cut anew."""
+NO_TIMES = WindowTimes(*(np.zeros(0, np.int64) for _ in range(3)))
 ROWS_WAIT = 16_384
 """Events wait until there are so many, or a window ends: to reduce a few costs as much."""
 
@@ -62,19 +70,28 @@ class ManyWindowsState:
     """Slices, what is next for the windows at each place of the table, and how far it has come."""
 
     slices: Slices
-    known: KnownKeys
+    known: KnownCells
+    index: SynopsisIndex
     newest: NewestSlice | None = None
-    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    waiting: list[CountedEvents] = field(default_factory=list)
     """Events behind those of the newest slice."""
     waiting_rows: int = 0
     closed_us: int = START_OF_TIME_US
+    newest_us: int = START_OF_TIME_US
+    """The newest event that was seen."""
     newest_seq: int = ANYTIME
     births: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     due: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
     """The next end of a window at each place, never for one that is free."""
     next_due: int = NEVER
+    times: WindowTimes = NO_TIMES
+    """Those of the windows at each place."""
+    windows: tuple[Window, ...] = ()
+    """The different windows."""
+    kinds: WindowTimes = NO_TIMES
+    """Their times."""
     borders: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The next border of each place behind the last row; any, if it is not known."""
+    """The next border of each of them behind the last row; any, if it is not known."""
     version: int = -1
     enough: int = 0
     """When there are so many slices, and not few, they are cut anew."""
@@ -112,18 +129,31 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
 
     def initial_state(self) -> ManyWindowsState:
         """Return the state before the first batch."""
-        return ManyWindowsState(Slices.empty(self.partials), KnownKeys(self.key_schema))
+        known, row = KnownCells(self.key_schema), self.node.source.row
+        return ManyWindowsState(Slices.empty(self.partials), known, SynopsisIndex(row))
 
-    def reached(self, state: ManyWindowsState, until_us: int) -> int:  # noqa: ARG002 - as windows do
-        """Return the instant before which all windows are reported: those that end now are."""
+    @cached_property
+    def needed(self) -> list[str]:
+        """The columns of events that are kept until they are reduced."""
+        (names,) = OverKeys.needed(self.node, frozenset())
+        return [name for name in self.node.source.row if name in names | {SEQ}]
+
+    def reached(self, state: ManyWindowsState, until_us: int) -> int:
+        """Return the instant before which all windows are reported.
+
+        A window that ends now is; a refresh now is not, for events at this instant count as well.
+        """
+        if self.node.refreshes:
+            return state.newest_us + 1 if until_us == END_OF_TIME_US else until_us
         return until_us if until_us == END_OF_TIME_US else until_us + 1
 
     def size(self, state: ManyWindowsState) -> Size:
         """Return the size of the state."""
         newest = 0 if state.newest is None else state.newest.rows
         waiting = sum(batch.nbytes for batch in state.waiting)
-        log, keys = state.slices.log, state.slices.keys.nbytes + state.known.nbytes
-        return Size(state.waiting_rows + log.end + newest, waiting + log.nbytes + keys)
+        log, cells = state.slices.log, state.slices.cells.nbytes + state.known.nbytes
+        held = waiting + log.nbytes + cells + state.index.nbytes
+        return Size(state.waiting_rows + log.end + newest, held)
 
     def step(
         self, state: ManyWindowsState, inputs: tuple[pa.RecordBatch, ...], until_us: int
@@ -134,9 +164,12 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
             self.follow_table(state)
         if rows.num_rows:
             state.newest_seq = max(state.newest_seq, int(int64s(rows.column(SEQ)).max()))
+            state.newest_us = max(state.newest_us, int(int64s(rows.column(TS))[-1]))
             if len(self.table):
-                state.waiting.append(rows)
-                state.waiting_rows += rows.num_rows
+                self.wait(state, rows)
+        if self.node.refreshes and until_us == END_OF_TIME_US:
+            # What is not over when the events end has no answer.
+            until_us = state.newest_us + 1
         state.closed_us = max(state.closed_us, until_us)
         closed_us = near(state.closed_us)
         ends = state.next_due <= closed_us
@@ -150,29 +183,49 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
             self.cut_anew(state)
         return state, concat_batches(results, self.output_schema)
 
+    def times_of(self, sizes: Int64s, slides: Int64s) -> WindowTimes:
+        """Return when windows begin: a refresh at e has the events of [e + 1 - size, e + 1)."""
+        phases = (1 - sizes) % np.maximum(slides, 1) if self.node.refreshes else 0 * slides
+        return WindowTimes(sizes, slides, phases)
+
+    def wait(self, state: ManyWindowsState, rows: pa.RecordBatch) -> None:
+        """Let the events that some query counts wait, with the synopses that they are in."""
+        counted = state.index.counted(rows, self.needed)
+        if counted.rows.num_rows:
+            state.waiting.append(counted)
+            state.waiting_rows += counted.length
+
     def follow_table(self, state: ManyWindowsState) -> None:
         """Take over what has changed in the table: whose windows have joined, and left."""
         table = self.table
         more = len(table.births) - len(state.births)
-        nothing, never = np.zeros(more, np.int64), np.full(more, NEVER)
-        births = np.append(state.births, nothing)
-        state.due, state.borders = np.append(state.due, never), np.append(state.borders, never)
+        births = np.append(state.births, np.zeros(more, np.int64))
+        state.due = np.append(state.due, np.full(more, NEVER))
         joined = (table.births != births) & (table.births > 0)
         since = int(table.sinces[joined].min(initial=NEVER))
         if since <= state.newest_seq:
             message = f"a query counts events from {since} on, and {state.newest_seq} has gone by"
             raise PlanError(message)
-        left = (births > 0) & (table.births == 0)
-        state.due[left] = state.borders[left] = NEVER
+        state.due[(births > 0) & (table.births == 0)] = NEVER
         # The next row is of another epoch, so a slice begins there in any case.
-        state.borders[joined] = START_OF_TIME_US
-        set_due(table.sizes, table.slides, near(state.closed_us), joined, state.due)
+        borders = dict(zip(state.windows, state.borders.tolist(), strict=True))
+        state.windows = table.windows
+        state.kinds = self.times_of(
+            np.array([window.size_us for window in state.windows], np.int64),
+            np.array([window.slide_us for window in state.windows], np.int64),
+        )
+        state.borders = np.array(
+            [borders.get(window, START_OF_TIME_US) for window in state.windows], np.int64
+        )
+        state.times = self.times_of(table.sizes, table.slides)
+        set_due(state.times, near(state.closed_us), joined, state.due)
         state.next_due = int(state.due.min())
         state.births, state.version = table.births.copy(), table.version
+        state.index.follow(table.synopses.conditions)
         if not len(table):
             state.waiting, state.waiting_rows = [], 0
             state.slices, state.newest = Slices.empty(self.partials), None
-            state.known = KnownKeys(self.key_schema)
+            state.known = KnownCells(self.key_schema)
         elif ((births > 0) & (table.births != births)).any():
             state.enough = 0
 
@@ -180,29 +233,30 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         """Reduce the events that wait to partials of slices."""
         if not state.waiting:
             return
-        rows = concat_batches(state.waiting, state.waiting[0].schema)
+        counted = CountedEvents.together(state.waiting)
         state.waiting, state.waiting_rows = [], 0
-        slices, continues = self.lift(state, rows)
+        slices, continues = self.lift(state, counted)
         count = len(slices.times)
         if continues and state.newest is not None:
-            state.newest.add(slices.part(0, 1), state.known.count)
+            state.newest.add(slices.part(0, 1), state.known)
             slices = slices.part(1, count)
             count -= 1
         if not count:
             return
         if state.newest is not None:
-            state.slices.append(state.newest.whole(state.known.count))
+            state.slices.append(state.newest.whole(state.known))
         state.slices.append(slices.part(0, count - 1))
         state.newest = NewestSlice(self.partials, slices.part(count - 1, count))
 
-    def lift(self, state: ManyWindowsState, rows: pa.RecordBatch) -> tuple[SliceRows, bool]:
+    def lift(self, state: ManyWindowsState, counted: CountedEvents) -> tuple[SliceRows, bool]:
         """Return the slices of events, and whether the first one goes on with the newest."""
+        rows = counted.rows
         length = rows.num_rows
         ts, seq, epochs = int64s(rows.column(TS)), int64s(rows.column(SEQ)), None
         cuts = np.zeros(length, np.bool_)
-        first_border = int(state.borders.min())
+        first_border = int(state.borders.min(initial=NEVER))
         if first_border <= int(ts[-1]):
-            mark_cuts(ts, self.table.sizes, self.table.slides, state.borders, cuts)
+            mark_cuts(ts, state.kinds, state.borders, cuts)
         starts = self.table.starts
         if int(seq.min()) < starts[-1]:
             epochs = epochs_of(seq, starts)
@@ -210,22 +264,21 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         codes, distinct, count = encode_keys(
             [evaluate(key.expression, rows) for key in self.node.keys], length
         )
-        groups, slice_of, key_of, first_row = (np.empty(length, np.int64) for _ in range(4))
-        seen = np.full(count, -1, np.int64)
-        slices, found = group_by_slice(cuts, codes, seen, groups, slice_of, key_of, first_row)
-        partials = self.partials.lifted(rows, Groups(frozen(groups), found))
-        keys = state.known.numbers(distinct, count)[key_of[:found]]
-        first = first_row[:slices]
-        epoch = np.full(slices, starts[-1]) if epochs is None else epochs[first]
-        bounds = np.searchsorted(slice_of[:found], np.arange(slices + 1))
+        cells = counted.cells(codes, count)
+        found = grouped(counted.cuts(cuts), cells.codes, cells.count, cells.synopsis_of)
+        partials = self.partials.lifted(rows, found.groups, counted.events)
+        synopses, of_key = cells.synopses_and_keys(found.code_of)
+        numbers = state.known.numbers(synopses, of_key, distinct)
+        first = counted.event_of(found.first_row)
+        epoch = np.full(len(first), starts[-1]) if epochs is None else epochs[first]
         newest = state.newest
         continues = newest is not None and not cuts[0] and newest.epoch == int(epoch[0])
-        return SliceRows(ts[first], epoch, bounds, keys, partials), continues
+        return SliceRows(ts[first], epoch, found.starts, numbers, partials), continues
 
     def complete(self, state: ManyWindowsState, closed_us: int) -> None:
         """Move the newest slice to the others if no later row can belong to it."""
-        if state.newest is not None and int(state.borders.min()) <= closed_us:
-            state.slices.append(state.newest.whole(state.known.count))
+        if state.newest is not None and int(state.borders.min(initial=NEVER)) <= closed_us:
+            state.slices.append(state.newest.whole(state.known))
             state.newest = None
 
     def close(self, state: ManyWindowsState, closed_us: int) -> Iterator[pa.RecordBatch]:
@@ -234,21 +287,25 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         if not len(ended.places):
             return
         slices, known = state.slices, state.known
-        slices.grow(known.count)
+        slices.grow(known)
         since = self.table.sinces[ended.places]
+        synopses, offsets = self.table.covers
+        if known.cells is None and self.table.synopses.conditions.keys() <= {known.only}:
+            offsets = np.zeros_like(offsets)  # All rows are theirs.
+        covers = Covers(synopses, offsets, known.synopsis_of, known.key_of)
         done = 0
-        for runs in slices.parts(ended.left, ended.right, since=since):
-            partials, run_of, keys = slices.merged(runs, LEVELS - 1, known.count)
+        for runs in slices.parts(SliceRuns(ended.left, ended.right, since, ended.places), covers):
+            partials, run_of, cells = slices.merged(runs, covers)
             windows = run_of + done
             yield self.rows(
-                ended.places[windows], ended.starts[windows], known.values(keys), partials
+                ended.places[windows], ended.starts[windows], known.values(cells), partials
             )
             done += len(runs.left)
 
     def ended(self, state: ManyWindowsState, closed_us: int) -> Ended:
         """Return the windows that have ended, and move on what is due."""
-        table, slices = self.table, state.slices
-        inputs = (slices.times[: slices.count], table.sizes, table.slides, state.due, closed_us)
+        slices = state.slices
+        inputs = (slices.times[: slices.count], state.times, state.due, closed_us)
         none = np.empty(0, np.int64)
         found = ended_windows(*inputs, (none, none, none, none))
         # One more, for with none the kernel only counts.
@@ -263,6 +320,8 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         """Return the rows of windows, one for each query that has such windows."""
         numbers, offsets = self.table.members
         ends = starts + self.table.sizes[places]
+        if self.node.refreshes:
+            starts, ends = ends - 1, ends - 1 + self.table.slides[places]
         columns = [*keys, *self.partials.answers(partials)]
         first, counts = offsets[places], offsets[places + 1] - offsets[places]
         queries = numbers[first]
@@ -276,33 +335,54 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
 
     def cut_anew(self, state: ManyWindowsState) -> None:
-        """Put slices together that no window of a query needs apart; forget those before all."""
+        """Put slices together that no window of a query needs apart; forget those before all.
+
+        Synopses that no query reads are forgotten as well.
+        """
         slices, table = state.slices, self.table
         # Windows that are not closed begin there or later.
-        begins = np.where(state.due == NEVER, NEVER, state.due - table.sizes)
+        ends = np.full(len(state.windows), NEVER)
+        set_due(state.kinds, near(state.closed_us), np.ones(len(ends), np.bool_), ends)
+        begins = ends - state.kinds.sizes
         first = int(np.searchsorted(slices.times[: slices.count], begins.min()))
-        times = slices.times[first : slices.count]
-        cuts = np.zeros(len(times), np.bool_)
-        if len(times):
-            mark_cuts(frozen(times), table.sizes, table.slides, begins, cuts)
-        epochs = epochs_of(slices.epochs[first : slices.count], table.starts)
+        kept = self.without_gone(state, slices.from_slice(first))
+        cuts = np.zeros(len(kept.times), np.bool_)
+        if len(kept.times):
+            mark_cuts(frozen(kept.times), state.kinds, begins, cuts)
+        epochs = epochs_of(kept.epochs, table.starts)
         cuts[1:] |= epochs[1:] != epochs[:-1]
         needed = int(cuts.sum()) + 1
-        if 2 * needed > slices.count:
+        if 2 * needed > slices.count and 2 * len(kept.cells) > slices.rows:
             state.enough = 2 * slices.count
             return
         state.enough = 2 * needed
-        kept = slices.from_slice(first)
         state.slices = Slices.empty(self.partials)
-        if len(times):
-            kept = SliceRows(kept.times, epochs, kept.starts, kept.keys, kept.partials)
-            state.slices.append(regrouped(kept, self.partials, cuts, state.known.count))
-        self.forget_keys(state)
+        if len(kept.times):
+            kept = SliceRows(kept.times, epochs, kept.starts, kept.cells, kept.partials)
+            state.slices.append(regrouped(kept, self.partials, cuts, state.known))
+        self.forget_cells(state)
 
-    def forget_keys(self, state: ManyWindowsState) -> None:
-        """Number only the keys that slices have."""
+    def without_gone(self, state: ManyWindowsState, rows: SliceRows) -> SliceRows:
+        """Return slices without the synopses that no query reads."""
+        synopses = list(self.table.synopses.conditions)
+        here = np.isin(state.known.synopsis_of, synopses)[rows.cells]
+        if here.all():
+            return rows
+        counts = np.add.reduceat(here.astype(np.int64), rows.starts[:-1])
+        filled = counts > 0
+        starts = np.append(0, np.cumsum(counts[filled]))
+        return SliceRows(
+            rows.times[filled],
+            rows.epochs[filled],
+            starts,
+            rows.cells[here],
+            rows.partials.filter(pa.array(here)),
+        )
+
+    def forget_cells(self, state: ManyWindowsState) -> None:
+        """Number only the cells that slices have."""
         newest = [] if state.newest is None else state.newest.batches
-        parts = [state.slices.keys[: state.slices.log.end], *(batch.keys for batch in newest)]
+        parts = [state.slices.cells[: state.slices.log.end], *(batch.cells for batch in newest)]
         used, numbers = np.unique(np.concatenate(parts), return_inverse=True)
         if 2 * len(used) >= state.known.count:
             return
@@ -316,25 +396,32 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         self.take(state)
         slices = state.slices.all_rows()
         if state.newest is not None:
-            newest = state.newest.whole(state.known.count)
+            newest = state.newest.whole(state.known)
             slices = together([slices, newest], self.partials.schema)
-        keys = state.known.values(slices.keys)
-        facts = {"closed_us": state.closed_us, "newest_seq": state.newest_seq}
-        return write_windows(type(self).__name__, slices, keys, self.table.rows, facts)
+        facts = {
+            "closed_us": state.closed_us,
+            "newest_us": state.newest_us,
+            "newest_seq": state.newest_seq,
+        }
+        kept = self.without_gone(state, slices)
+        keys = state.known.values(kept.cells)
+        synopses = state.known.synopsis_of[kept.cells]
+        return write_windows(type(self).__name__, kept, (keys, synopses), self.table, facts)
 
     def read(self, written: bytes) -> ManyWindowsState:
         """Read back what `write` wrote; the table has to have the same rows as then."""
         schemas = self.key_schema, self.partials.schema
         name = type(self).__name__
-        slices, keys, facts = read_windows(name, written, schemas, self.table.rows)
+        slices, (keys, synopses), facts = read_windows(name, written, schemas, self.table)
         state = self.initial_state()
-        codes, distinct, count = encode_keys(keys, len(slices.keys))
-        slices.keys[:] = state.known.numbers(distinct, count)[codes]
+        codes, distinct, count = encode_keys(keys, len(slices.cells))
+        cells, places = np.unique(synopses * count + codes, return_inverse=True)
         if len(slices.times):
-            state.slices.append(slices)
+            numbers = state.known.numbers(cells // count, cells % count, distinct)
+            state.slices.append(replace(slices, cells=numbers[places]))
         state.closed_us = facts["closed_us"]
         self.follow_table(state)
-        state.newest_seq = facts["newest_seq"]
+        state.newest_us, state.newest_seq = facts["newest_us"], facts["newest_seq"]
         return state
 
 

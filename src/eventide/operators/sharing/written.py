@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.arrays import to_arrow
 from eventide.errors import StateError
+from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.checking import (
     filled,
     require,
@@ -18,73 +19,105 @@ from eventide.operators.checking import (
 )
 from eventide.operators.sharing.slices import SliceRows
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
-from eventide.plan.sharing.query_windows import WindowRow
+from eventide.plan.meaning import digest_of
+from eventide.plan.sharing.query_windows import QueryWindows
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 _SLICES = pa.schema([("time", pa.int64()), ("epoch", pa.int64())])
-_TABLE = pa.schema([(name, pa.int64()) for name in ("number", "size", "slide", "since")])
+_TABLE = pa.schema(
+    [*((name, pa.int64()) for name in ("number", "size", "slide", "since")), ("cover", pa.string())]
+)
 
 
 def write_windows(
     name: str,
     slices: SliceRows,
-    keys: list[pa.Array],
-    windows: Sequence[WindowRow],
+    cells: tuple[list[pa.Array], Int32s],
+    table: QueryWindows,
     facts: dict[str, int],
 ) -> bytes:
-    """Write slices with the keys of their rows, and the windows of queries."""
+    """Write slices with the keys and the synopses of their rows, and the windows of queries.
+
+    A synopsis is written as its place among the digests of their conditions.
+    """
+    keys, synopses = cells
+    digests = digests_of(table)
+    ranks = {digest: rank for rank, digest in enumerate(sorted(digests.values()))}
+    rank_of = np.zeros(max(digests, default=0) + 1, np.int64)
+    for number, digest in digests.items():
+        rank_of[number] = ranks[digest]
     of_row = np.repeat(np.arange(len(slices.times)), np.diff(slices.starts))
-    names = [*(f"key{i}" for i in range(len(keys))), "slice", *slices.partials.schema.names]
-    rows = pa.RecordBatch.from_arrays([*keys, to_arrow(of_row), *slices.partials.columns], names)
+    names = [*(f"key{i}" for i in range(len(keys))), "synopsis", "slice"]
+    numbers = [to_arrow(rank_of[synopses]), to_arrow(of_row)]
+    rows = pa.RecordBatch.from_arrays(
+        [*keys, *numbers, *slices.partials.columns], [*names, *slices.partials.schema.names]
+    )
     bounds = [to_arrow(slices.times), to_arrow(slices.epochs)]
     return join_parts(
         [
             write_rows(name, rows, facts),
             write_rows(name, pa.RecordBatch.from_arrays(bounds, schema=_SLICES), {}),
-            write_rows(name, table_rows(windows), {}),
+            write_rows(name, table_rows(table, digests), {}),
         ]
     )
 
 
-def table_rows(windows: Sequence[WindowRow]) -> pa.RecordBatch:
+def digests_of(table: QueryWindows) -> dict[int, str]:
+    """Return a short name of what each synopsis counts, by its number."""
+    return {number: digest_of(each) for number, each in table.synopses.conditions.items()}
+
+
+def table_rows(table: QueryWindows, digests: Mapping[int, str]) -> pa.RecordBatch:
     """Return the windows of queries as rows."""
+    rows = table.rows
     columns = [
-        [row.number for row in windows],
-        [row.window.size_us for row in windows],
-        [row.window.slide_us for row in windows],
-        [row.since_seq for row in windows],
+        [row.number for row in rows],
+        [row.window.size_us for row in rows],
+        [row.window.slide_us for row in rows],
+        [row.since_seq for row in rows],
+        [",".join(sorted(digests[each] for each in row.cover)) for row in rows],
     ]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(each, pa.int64()) for each in columns], schema=_TABLE
-    )
+    arrays = [pa.array(each, kind) for each, kind in zip(columns, _TABLE.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_TABLE)
 
 
 def read_windows(
-    name: str,
-    written: bytes,
-    schemas: tuple[pa.Schema, pa.Schema],
-    windows: Sequence[WindowRow],
-) -> tuple[SliceRows, list[pa.Array], dict[str, int]]:
-    """Read slices, the keys of their rows, and facts; the windows have to be the same as then."""
+    name: str, written: bytes, schemas: tuple[pa.Schema, pa.Schema], windows: QueryWindows
+) -> tuple[SliceRows, tuple[list[pa.Array], Int64s], dict[str, int]]:
+    """Read slices, the keys and the synopses of their rows, and facts.
+
+    The windows have to be the same as then.
+    """
     keys, partials = schemas
     parts = parts_of(name, written, 3)
-    schema = pa.schema([*keys, pa.field("slice", pa.int64()), *partials])
+    numbers = [pa.field(each, pa.int64()) for each in ("synopsis", "slice")]
+    schema = pa.schema([*keys, *numbers, *partials])
     rows, facts = read_rows(name, parts[0], schema)
     bounds, _ = read_rows(name, parts[1], _SLICES)
     table, _ = read_rows(name, parts[2], _TABLE)
-    if not table.equals(table_rows(windows)):
+    digests = digests_of(windows)
+    if not table.equals(table_rows(windows, digests)):
         message = f"the state is of {table.num_rows} queries with other windows than these"
         raise StateError(message, hint="add the queries as they were when it was written")
     times, epochs = (filled(bounds.column(each), "slices") for each in ("time", "epoch"))
     of_row = filled(rows.column("slice"), "numbers of slices")
+    ranks = filled(rows.column("synopsis"), "numbers of synopses")
     require_ascending(times, "slices")
     require_within(times, MIN_TS_US, MAX_TS_US + 1, "slices")
     require_ascending(of_row, "numbers of slices")
+    require_within(ranks, 0, len(digests), "numbers of synopses")
     starts = np.searchsorted(of_row, np.arange(len(times) + 1))
     require_within(of_row, 0, len(times), "numbers of slices")
     require((np.diff(starts) > 0).all(), "a slice without rows")
     require_instant(facts["closed_us"], "the last window that is closed")
+    require_instant(facts["newest_us"], "the newest event")
+    ordered = sorted(digests, key=digests.__getitem__)
+    synopses = np.array(ordered, np.int64)[ranks]
+    # Rows of a slice are in order of the numbers that synopses have here.
+    order = np.lexsort((synopses, of_row))
     none = np.zeros(rows.num_rows, np.int32)
+    rows = rows.take(to_arrow(order))
     columns = rows.columns
-    inner = pa.RecordBatch.from_arrays(columns[len(keys) + 1 :], schema=partials)
-    return SliceRows(times, epochs, starts, none, inner), columns[: len(keys)], facts
+    inner = pa.RecordBatch.from_arrays(columns[len(keys) + 2 :], schema=partials)
+    found = SliceRows(times, epochs, starts, none, inner)
+    return found, (columns[: len(keys)], synopses[order]), facts

@@ -10,8 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.plan.expressions import Expression
+from eventide.plan.expressions import (
+    Column,
+    Expression,
+    Literal,
+    Scalar,
+    columns_of,
+    substituted,
+    walk,
+)
 from eventide.plan.sharing.part_rows import PART_NUMBER
+from eventide.plan.sharing.query_windows import AskedWindow
+from eventide.plan.sharing.share_windows import WINDOWS
 from eventide.plan.sharing.template import Template, TemplateQuery
 from eventide.plan.windows.nodes import Window
 
@@ -64,6 +74,35 @@ class Portion:
         return replace(self, numbers=numbers)
 
     @cached_property
+    def asked(self) -> tuple[AskedWindow, ...]:
+        """What each query asks of the windows that those of the template share."""
+        if not self.windows:
+            return ()
+        places = [leaf.stream for leaf in self.template.numbered]
+        conditions = self.own_conditions(places.index(WINDOWS))
+        rows = zip(self.numbers.tolist(), self.windows, conditions, strict=True)
+        return tuple(AskedWindow(*each) for each in rows)
+
+    def own_conditions(self, place: int) -> Iterable[Expression]:
+        """Return the condition of each query on the events of a numbered leaf."""
+        given = self.conditions[place]
+        if isinstance(given, tuple):
+            return given
+        row = self.constants.schema
+        names = sorted(columns_of(given) & set(row.names))
+        columns = {each.name: each for each in walk(given) if isinstance(each, Column)}
+        kinds = [columns[name].type for name in names]
+        values = [plain_values(self.constants.column(name)) for name in names]
+        known: dict[tuple[Scalar, ...], Expression] = {}
+        found = []
+        for own in zip(*values, strict=True) if names else [()] * len(self.numbers):
+            if own not in known:
+                meaning = map(Literal, own, kinds)
+                known[own] = substituted(given, dict(zip(names, meaning, strict=True)))
+            found.append(known[own])
+        return found
+
+    @cached_property
     def nbytes(self) -> int:
         """How many bytes the constants take."""
         return int(self.constants.nbytes + self.numbers.nbytes)
@@ -74,6 +113,14 @@ def with_parts(portions: Iterable[Portion]) -> Iterator[Portion]:
     for portion in portions:
         yield from with_parts(portion.parts)
         yield portion
+
+
+def plain_values(column: pa.Array) -> list[Scalar]:
+    """Return constants as a plan has them: times in microseconds."""
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int64())
+    values: list[Scalar] = column.to_pylist()
+    return values
 
 
 def portions_of(members: Sequence[TemplateQuery], first: int) -> list[Portion]:

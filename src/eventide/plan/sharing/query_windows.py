@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from eventide.errors import PlanError
+from eventide.plan.expressions import ALWAYS, Expression
+from eventide.plan.sharing.synopses import Cover, Synopses
 from eventide.plan.windows.nodes import Window
 
 Int64s = npt.NDArray[np.int64]
@@ -17,29 +20,44 @@ _FEWEST = 16
 
 @dataclass(frozen=True, slots=True)
 class WindowRow:
-    """A query with its window: it counts the events from the number `since_seq` on."""
+    """A query with its window: it counts the events from the number `since_seq` on.
+
+    Of these it counts those on which its condition is true. They are in the synopses `cover`.
+    """
 
     number: int
     window: Window
     since_seq: int
+    condition: Expression = ALWAYS
+    cover: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWindow:
+    """A query that is to join: its number, its window, and which events it counts."""
+
+    number: int
+    window: Window
+    condition: Expression = ALWAYS
 
 
 class QueryWindows:
     """The rows of queries that are there, and their different windows, each at a place.
 
-    Queries whose windows and first events are the same share a place. A place that is free is used
-    again, and has another birth then: births ascend, and that of a free place is 0.
+    Queries whose windows, synopses and first events are the same share a place. A place that is
+    free is used again, and has another birth then: births ascend, and that of a free place is 0.
     """
 
     def __init__(self) -> None:
         self.version = 0
         """It changes with every row that is added or dropped."""
+        self.synopses = Synopses()
         self.sizes, self.slides, self.sinces, self.births, self._counts = (
             np.zeros(_FEWEST, np.int64) for _ in range(5)
         )
         self._free = list(range(_FEWEST))[::-1]
         self._born = 0
-        self._places: dict[tuple[Window, int], int] = {}
+        self._places: dict[tuple[Window, int, tuple[int, ...]], int] = {}
         self._rows: dict[int, WindowRow] = {}
 
     def __len__(self) -> int:
@@ -48,36 +66,56 @@ class QueryWindows:
     def __contains__(self, number: int) -> bool:
         return number in self._rows
 
-    def add(self, number: int, window: Window, since_seq: int) -> None:
-        """Add a query. No event from `since_seq` on has gone through the operator yet."""
-        if number in self._rows:
-            message = f"query {number} has a window already"
+    def cover(self, number: int) -> Cover:
+        """Return the conditions of the synopses that a query reads."""
+        return tuple(self.synopses.conditions[each] for each in self._rows[number].cover)
+
+    def join(self, asked: Iterable[AskedWindow], since_seq: int) -> None:
+        """Add queries that are not there. No event from `since_seq` on has gone through yet."""
+        new = [each for each in asked if each.number not in self._rows]
+        self.synopses.expect(each.condition for each in new)
+        for each in new:
+            self._add(each, since_seq, self.synopses.cover_of(each.condition))
+
+    def add(self, asked: AskedWindow, since_seq: int, cover: Cover | None = None) -> None:
+        """Add a query that reads the synopses of a cover, or of its condition."""
+        if asked.number in self._rows:
+            message = f"query {asked.number} has a window already"
             raise PlanError(message)
-        place = self._places.get((window, since_seq))
+        self.synopses.expect((asked.condition,))
+        self._add(asked, since_seq, (asked.condition,) if cover is None else cover)
+
+    def _add(self, asked: AskedWindow, since_seq: int, cover: Cover) -> None:
+        window, numbers = asked.window, self.synopses.take(cover)
+        key = window, since_seq, numbers
+        place = self._places.get(key)
         if place is None:
-            place = self._places[window, since_seq] = self._new_place()
+            place = self._places[key] = self._new_place()
             self._born += 1
             self.sizes[place], self.slides[place] = window.size_us, window.slide_us
             self.sinces[place], self.births[place] = since_seq, self._born
-        self._rows[number] = WindowRow(number, window, since_seq)
+        self._rows[asked.number] = WindowRow(
+            asked.number, window, since_seq, asked.condition, numbers
+        )
         self._counts[place] += 1
         self._changed()
 
     def drop(self, number: int) -> None:
         """Drop a query."""
         row = self._rows.pop(number)
-        key = row.window, row.since_seq
+        key = row.window, row.since_seq, row.cover
         place = self._places[key]
         self._counts[place] -= 1
         if not self._counts[place]:
             del self._places[key]
             self.births[place] = 0
             self._free.append(place)
+        self.synopses.leave(row.condition, row.cover)
         self._changed()
 
     def _changed(self) -> None:
         self.version += 1
-        for name in ("rows", "members", "starts"):
+        for name in ("rows", "members", "starts", "windows", "covers"):
             self.__dict__.pop(name, None)
 
     def _new_place(self) -> int:
@@ -98,7 +136,7 @@ class QueryWindows:
         """The numbers of queries by place, and where those of each place begin, and one more."""
         numbers = np.fromiter(self._rows, np.int64, len(self._rows))
         places = np.fromiter(
-            (self._places[row.window, row.since_seq] for row in self._rows.values()),
+            (self._places[row.window, row.since_seq, row.cover] for row in self._rows.values()),
             np.int64,
             len(self._rows),
         )
@@ -110,3 +148,18 @@ class QueryWindows:
     def starts(self) -> Int64s:
         """The different numbers of events from which on queries count, ascending."""
         return np.unique(self.sinces[self.births > 0])
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        """The different windows."""
+        return tuple({window: None for window, _, _ in self._places})
+
+    @cached_property
+    def covers(self) -> tuple[Int64s, Int64s]:
+        """The synopses by place, ascending; where those of each place begin, and one more."""
+        by_place: list[tuple[int, ...]] = [()] * len(self.births)
+        for (_, _, cover), place in self._places.items():
+            by_place[place] = tuple(sorted(cover))
+        offsets = np.zeros(len(by_place) + 1, np.int64)
+        np.cumsum([len(each) for each in by_place], out=offsets[1:])
+        return np.array([each for cover in by_place for each in cover], np.int64), offsets

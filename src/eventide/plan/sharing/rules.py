@@ -29,6 +29,8 @@ class SharingRules:
                       queries differ only in which events come first (NEXT, FOLD): what waits is
                       there once for all of them. Pays off if an event is for eight or more.
                       A query cannot be taken out of a set of queries again: it is for sets.
+    share_refreshes   standing queries over groups in [RANGE … SLIDE …] are such windows, with one
+                      synopsis for each condition. For sets: their rows are changes.
     """
 
     index_conditions: bool = True
@@ -38,6 +40,7 @@ class SharingRules:
     share_parts: bool = True
     share_standing: bool = False
     share_channels: bool = False
+    share_refreshes: bool = False
 
     @property
     def on(self) -> tuple[str, ...]:
@@ -46,6 +49,6 @@ class SharingRules:
 
 
 ALL_RULES = SharingRules()
-RULES_OF_SETS = SharingRules(share_standing=True, share_channels=True)
+RULES_OF_SETS = SharingRules(share_standing=True, share_channels=True, share_refreshes=True)
 WITHOUT_PARTS = SharingRules(share_parts=False)
 """For queries that are distributed: a part would be needed wherever one is that reads its rows."""

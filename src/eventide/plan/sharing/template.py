@@ -25,6 +25,7 @@ from eventide.plan.passes.prune_columns import prune_columns
 from eventide.plan.sharing.followers import followed_by_value
 from eventide.plan.sharing.literals import TakenConstants, lifted, lifted_item
 from eventide.plan.sharing.part_rows import is_part, reads_parts
+from eventide.plan.sharing.refreshes import as_refreshes
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
 from eventide.plan.sharing.share_channels import has_channels
 from eventide.plan.sharing.share_windows import WINDOWS, SharedWindows, shared_windows
@@ -69,8 +70,17 @@ class Template:
 
     @cached_property
     def numbered(self) -> tuple[Scan, ...]:
-        """The scans whose events are numbered, each with the queries' own conditions."""
-        return tuple(leaf for leaf in self.leaves if reads_numbers(leaf) and leaf.stream != WINDOWS)
+        """The scans whose rows are numbered, each with the queries' own conditions.
+
+        Those of `$windows` are conditions on the events that windows count.
+        """
+        return tuple(filter(reads_numbers, self.leaves))
+
+    def stream_of(self, leaf: Scan) -> str:
+        """Return the stream whose events a condition of a leaf is about."""
+        if leaf.stream == WINDOWS and self.windows is not None:
+            return scans_of(self.windows)[0].stream
+        return leaf.stream
 
     @cached_property
     def common(self) -> tuple[Plan, ...]:
@@ -110,8 +120,14 @@ def member_of(
     many queries that wait for the same events. Otherwise it is each query's own, so that the index
     finds the queries that an event matters to.
     """
-    if plan.standing is not None and not can_stand(plan, rules):
-        return None
+    refreshes = as_refreshes(plan) if rules.share_refreshes else None
+    found = None if refreshes is None else _member_of(refreshes, common=common, rules=rules)
+    if found is not None or (plan.standing is not None and not can_stand(plan, rules)):
+        return found
+    return _member_of(plan, common=common, rules=rules)
+
+
+def _member_of(plan: Plan, *, common: bool, rules: SharingRules) -> TemplateQuery | None:
     numbering = _Numbering(common and rules.share_followers, rules)
     try:
         whole = numbering.numbered(merge_filters(sunk(plan)), next(numbering.names), {})
@@ -165,6 +181,7 @@ class _Numbering:
         windows = self.windows_of(plan)
         if windows is not None:
             self.windows = windows
+            self.conditions.append(windows.condition)
             columns = {**plan.row, key: INT64, **above}
             return Scan(WINDOWS, tuple(columns.items()))
         before = len(self.constants.values)
@@ -192,12 +209,13 @@ class _Numbering:
         return keyed
 
     def windows_of(self, plan: Plan) -> SharedWindows | None:
-        """Return windows over rows that are the same for all queries, the first of the plan."""
-        if not self.rules.share_windows or self.windows is not None:
+        """Return windows that queries can share, the first of the plan."""
+        if not self.rules.share_windows or self.windows is not None or self.may_fail(plan):
             return None
-        if not all(map(is_same_for_all, plan.children)) or self.may_fail(plan):
+        found = shared_windows(plan)
+        if found is None or (found.condition != ALWAYS and not found.plan.refreshes):
             return None
-        return shared_windows(plan)
+        return found
 
     def may_fail(self, node: Plan) -> bool:
         """Whether an expression of a node may have no value, for another reason than its size."""

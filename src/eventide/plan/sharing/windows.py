@@ -9,6 +9,7 @@ from eventide.plan.events.timed import ordered_columns
 from eventide.plan.expressions import Named, NamedAggregate
 from eventide.plan.render import render_computed, render_items
 from eventide.plan.sharing.query_windows import QueryWindows
+from eventide.plan.standing.nodes import AT, EXP
 from eventide.plan.tree import (
     ChangeExpression,
     Names,
@@ -28,9 +29,12 @@ from eventide.schema import INT64, QUERY_NUMBER, SEQ, TIMESTAMP, TS
 class ManyWindows(OverKeys):
     """For each query one row for each of its windows and key: its number, bounds, keys, aggregates.
 
-    The queries differ in their windows, which are in a table that changes while events flow. The
-    aggregates are those of all of them. Events are numbered by `_seq`: a query counts those from
-    the number on that its row has.
+    The queries differ in their windows, and in which events they count, which are in a table that
+    changes while events flow. The aggregates are those of all of them. Events are numbered by
+    `_seq`: a query counts those from the number on that its row has.
+
+    If they are `refreshes`, a window is that of a standing query, (at - size, at]; the row says
+    when the next one is, `exp`, instead of where the window begins.
     """
 
     reads_time = True
@@ -39,14 +43,19 @@ class ManyWindows(OverKeys):
     keys: tuple[Named, ...]
     aggregates: tuple[NamedAggregate, ...]
     table: QueryWindows = field(default_factory=QueryWindows, compare=False, repr=False)
+    refreshes: bool = False
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The columns with the bounds of a window, or of the time until the next refresh."""
+        return (AT, EXP) if self.refreshes else (WINDOW_START, WINDOW_END)
 
     @property
     def row(self) -> Row:
         """The columns of the output."""
         return {
             QUERY_NUMBER: INT64,
-            WINDOW_START: TIMESTAMP,
-            WINDOW_END: TIMESTAMP,
+            **dict.fromkeys(self.bounds, TIMESTAMP),
             **{key.name: key.type for key in self.keys},
             **{item.name: item.aggregate.type for item in self.aggregates},
         }
@@ -67,9 +76,7 @@ class ManyWindows(OverKeys):
 
     def check(self) -> None:
         """No column has the name of another, and events have times and numbers."""
-        require_unique(
-            [QUERY_NUMBER, WINDOW_START, WINDOW_END, *(each.name for each in self.computed)]
-        )
+        require_unique([QUERY_NUMBER, *self.bounds, *(each.name for each in self.computed)])
         require_columns(self, self.source.row, TS, SEQ)
 
     @property
@@ -86,6 +93,6 @@ class ManyWindows(OverKeys):
     def timed(self) -> Timed:
         """Return the node: a window is certain when it ends."""
         names = (key.name for key in self.keys)
-        order = ordered_columns(self, QUERY_NUMBER, WINDOW_START, *names)
-        start, end = columns_named(self, WINDOW_START, WINDOW_END)
-        return Timed(self, end, start, order)
+        start, end = columns_named(self, *self.bounds)
+        order = ordered_columns(self, QUERY_NUMBER, start.name, *names)
+        return Timed(self, start if self.refreshes else end, start, order)

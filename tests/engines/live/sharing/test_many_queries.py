@@ -27,6 +27,7 @@ from tests.engines.live.sharing.texts import (
     HYBRIDS,
     KINDS,
     PATTERNS,
+    PERIODIC,
     SECOND,
     SELECTIONS,
     SEQUENCES,
@@ -168,8 +169,8 @@ SEEDS = range(200 if EXPLORING else 3)
 @pytest.mark.parametrize("disorder", [0.0, 0.1])
 @pytest.mark.parametrize(
     "kinds",
-    [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, HYBRIDS, STANDING, KINDS],
-    ids=["s", "w", "p", "q", "h", "st", "all"],
+    [SELECTIONS, WINDOWS, PATTERNS, SEQUENCES, HYBRIDS, STANDING, PERIODIC, KINDS],
+    ids=["s", "w", "p", "q", "h", "st", "r", "all"],
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_queries_answer_as_if_they_ran_alone(

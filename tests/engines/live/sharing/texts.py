@@ -171,7 +171,56 @@ STANDING: tuple[Draw, ...] = (
         f"WHERE lane = {r.randrange(4)} ORDER BY speed DESC, car LIMIT 2"
     ),
 )
-KINDS: tuple[Draw, ...] = (*SELECTIONS, *WINDOWS, *PATTERNS, *SEQUENCES, *HYBRIDS, *STANDING)
+
+
+def slid(random: Random) -> str:
+    """Return a window that slides."""
+    size, slide = random.choice([(4, 2), (5, 2), (6, 3), (3, 3), (9, 1)])
+    return f"[RANGE {size} SECONDS SLIDE {slide} SECONDS]"
+
+
+def some_cars(random: Random) -> str:
+    """Return a condition, perhaps one of parts that exclude each other."""
+    few = ", ".join(repr(each) for each in random.sample("abc", 2))
+    return random.choice(
+        [
+            "",
+            f"WHERE car IN ({few})",
+            f"WHERE car = '{random.choice('abc')}'",
+            f"WHERE lane = {random.randrange(3)} OR lane > 2",
+            f"WHERE speed > {random.randrange(0, 90, 30)} OR lane = {random.randrange(4)}",
+        ]
+    )
+
+
+PERIODIC: tuple[Draw, ...] = (
+    lambda r: (
+        f"SELECT car, AVG(speed) AS m FROM cars {slid(r)} {some_cars(r)} GROUP BY car "
+        f"HAVING COUNT(*) > {r.randrange(3)}"
+    ),
+    lambda r: f"RSTREAM (SELECT COUNT(*) AS n, MAX(speed) AS s FROM cars {slid(r)} {some_cars(r)})",
+    lambda r: (
+        f"{r.choice(['ISTREAM', 'DSTREAM'])} (SELECT c.lane, MIN(c.speed) - {r.randrange(5)} AS s, "
+        f"COUNT(DISTINCT c.car) AS n FROM cars c {slid(r)} {some_cars(r)} GROUP BY c.lane, c.car)"
+    ),
+    lambda r: (
+        f"SELECT MEDIAN(speed) AS m, SUM(lane) AS s, STDDEV(speed) AS d FROM cars {slid(r)} "
+        f"{some_cars(r)} GROUP BY car"
+    ),
+    lambda r: (
+        "SELECT n FROM (SELECT car, lane AS n, speed FROM cars "
+        f"{slid(r)} WHERE speed > {r.randrange(0, 60, 20)}) x GROUP BY n"
+    ),
+)
+KINDS: tuple[Draw, ...] = (
+    *SELECTIONS,
+    *WINDOWS,
+    *PATTERNS,
+    *SEQUENCES,
+    *HYBRIDS,
+    *STANDING,
+    *PERIODIC,
+)
 
 
 def events(

@@ -142,7 +142,8 @@ def narrowed(portions: Iterable[Portion], catalog: Mapping[str, Schema]) -> dict
             if is_part(leaf):
                 continue
             conditions = given if isinstance(given, tuple) else (given,)
-            wanted[leaf.stream].update(*map(columns_of, conditions))
+            stream = portion.template.stream_of(leaf)
+            wanted[stream].update(*map(columns_of, conditions))
     found: dict[str, Schema] = {}
     for name, columns in sorted(wanted.items()):
         kept = tuple(each for each in catalog[name].attributes if each.name in columns)

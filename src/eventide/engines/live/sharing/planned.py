@@ -186,7 +186,8 @@ class ShapeGroup:
     @property
     def runs_alone(self) -> bool:
         """Whether it does not pay that they run as one: a standing query with no other like it."""
-        return self.shape.plan.standing is not None and len(self.numbers) < FEWEST
+        template = self.shape.member.template
+        return template.plan.standing is not None and len(self.numbers) < FEWEST
 
     @property
     def waits_for_the_same(self) -> bool:

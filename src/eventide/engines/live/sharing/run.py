@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -17,6 +18,7 @@ from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorTree, States, TreeLeaf
 from eventide.plan.check import check_plan
+from eventide.plan.nodes import Scan
 from eventide.plan.sharing.part_rows import PART, PART_NUMBER, is_part
 from eventide.plan.sharing.portion import Portion
 from eventide.plan.sharing.share_windows import WINDOWS
@@ -48,12 +50,14 @@ class TemplateTree:
 
     @cached_property
     def numbered(self) -> tuple[int, ...]:
-        """The leaves whose events are numbered, in order."""
-        return tuple(
-            place
-            for place, key in enumerate(self.keys)
-            if key and self.tree.leaves[place].scan.stream != WINDOWS
-        )
+        """The leaves whose rows are numbered, in order."""
+        return tuple(place for place, key in enumerate(self.keys) if key)
+
+    @cached_property
+    def indexed(self) -> dict[int, str]:
+        """The leaves whose events are numbered by the index of a stream, and that stream."""
+        streams = {place: self.tree.leaves[place].scan.stream for place in self.numbered}
+        return {place: stream for place, stream in streams.items() if stream != WINDOWS}
 
     @cached_property
     def rows_name(self) -> str:
@@ -186,10 +190,10 @@ class TemplateRun:
     counts: RowCounts = field(default_factory=RowCounts)
 
     @classmethod
-    def of(cls, tree: TemplateTree) -> TemplateRun:
-        """Return a run without queries."""
+    def of(cls, tree: TemplateTree, scans: Mapping[str, Scan]) -> TemplateRun:
+        """Return a run without queries; the scans are of streams with all their columns."""
         windows = tree.template.windows
-        below = None if windows is None else WindowsRun.of(windows)
+        below = None if windows is None else WindowsRun.of(windows, scans)
         return cls(tree, tree.tree.initial_state(), windows=below)
 
     def reached(self, until_us: int) -> int:

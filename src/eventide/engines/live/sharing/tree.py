@@ -34,6 +34,7 @@ from eventide.operators.state import join_parts, split_parts
 from eventide.operators.stateful import Stateful
 from eventide.operators.tree import States, TreeLeaf
 from eventide.plan.meaning import digest_of
+from eventide.plan.nodes import Scan
 from eventide.plan.sharing.part_rows import PART, PART_NUMBER, PARTS_FROM
 from eventide.plan.sharing.portion import Portion, with_parts
 from eventide.plan.sharing.share_windows import WINDOWS
@@ -109,6 +110,11 @@ class SharedTree(Stateful[SharedStates]):
         """The streams, in the order of the leaves."""
         return tuple(leaf.scan.stream for leaf in self.leaves)
 
+    @cached_property
+    def scans(self) -> dict[str, Scan]:
+        """The scan of each stream, with all its columns."""
+        return {leaf.scan.stream: leaf.scan for leaf in self.leaves}
+
     @property
     def output_schema(self) -> pa.Schema:
         """Templates have columns of their own."""
@@ -139,9 +145,11 @@ class SharedTree(Stateful[SharedStates]):
         states.numbers.add(portion.numbers, states.places[portion.template.digest], run.rows)
         run.add(portion)
         if run.windows is not None:
-            run.windows.add(portion.numbers, portion.windows, FROM_THE_START)
+            run.windows.add(portion, FROM_THE_START)
         leaves = run.tree.numbered
         for leaf, conditions in zip(leaves, portion.conditions, strict=True):
+            if leaf not in run.tree.indexed:
+                continue
             index = self.index_of(states, run.tree, leaf)
             own = entries(portion.numbers, leaf)
             if isinstance(conditions, tuple):
@@ -172,7 +180,7 @@ class SharedTree(Stateful[SharedStates]):
         place = states.places.get(portion.template.digest)
         windows = None if place is None else states.runs[place].windows
         if windows is not None and windows.stream in following:
-            windows.add(portion.numbers, portion.windows, following[windows.stream])
+            windows.add(portion, following[windows.stream])
 
     def know(self, states: Iterable[SharedStates]) -> None:
         """Note the queries of some states, and no others: a state that is read names its own."""
@@ -196,7 +204,7 @@ class SharedTree(Stateful[SharedStates]):
             if tree is None:
                 tree = self.templates[template.digest] = TemplateTree.of(template)
             place = states.places[template.digest] = len(states.runs)
-            states.runs.append(TemplateRun.of(tree))
+            states.runs.append(TemplateRun.of(tree, self.scans))
         return states.runs[place]
 
     def drop(self, states: SharedStates, numbers: Int64s) -> Int64s:
@@ -214,8 +222,7 @@ class SharedTree(Stateful[SharedStates]):
             run, own = states.runs[place], numbers[places == place]
             run.has_gone = True
             read.append(run.parts_of(rows[places == place]))
-            for leaf in run.tree.numbered:
-                stream = run.tree.tree.leaves[leaf].scan.stream
+            for leaf, stream in run.tree.indexed.items():
                 states.indexes[stream].drop(entries(own, leaf))
         states.numbers.drop(numbers)
         gone = unread(states, read)
@@ -395,7 +402,7 @@ class SharedTree(Stateful[SharedStates]):
         states.failed |= dict.fromkeys(own[own < PARTS_FROM].tolist(), error)
         self.drop(states, own)
         run = states.runs[place]
-        fresh = TemplateRun.of(run.tree)
+        fresh = TemplateRun.of(run.tree, self.scans)
         run.states, run.windows = fresh.states, fresh.windows
 
     def match(
@@ -526,10 +533,10 @@ class SharedTree(Stateful[SharedStates]):
             self.channels.read(sets)
             wanted = np.frombuffer(numbers, np.int64)
             run = self.run_of(states, self.templates[digest.decode()].template)
-            if run.windows is not None:
-                run.windows.read(windows)
             found = 0
             known = self.known.get(digest.decode(), KnownPortions())
+            if run.windows is not None:
+                run.windows.read(windows, known)
             for portion in list(known.among(wanted)):
                 found += len(portion.numbers)
                 self.add(states, portion)

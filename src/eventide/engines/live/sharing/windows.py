@@ -13,25 +13,37 @@ import pyarrow as pa
 
 from eventide.engines.build import Building, build_live_tree, operators_of
 from eventide.engines.live.feeds import within
+from eventide.engines.live.sharing.known import KnownPortions
+from eventide.errors import StateError
 from eventide.kernels.compiled import Int64s
 from eventide.operators.operator import Operator, Size
+from eventide.operators.sharing.refreshes import ReportRefreshes
 from eventide.operators.sharing.windows import AggregateManyWindows
 from eventide.operators.state import join_parts, split_parts
 from eventide.operators.tree import OperatorTree, States
-from eventide.plan.sharing.query_windows import QueryWindows
+from eventide.plan.nodes import Scan, scans_of
+from eventide.plan.sharing.parts import disjoint_parts
+from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.query_windows import AskedWindow, QueryWindows
+from eventide.plan.sharing.refreshes import Refreshed
 from eventide.plan.sharing.windows import ManyWindows
-from eventide.plan.windows.nodes import Window
-from eventide.schema import row_schema
+from eventide.schema import INT64, SEQ, row_schema
 
 FROM_THE_START = 0
 """The number of the first event of queries whose state has not seen any."""
-_ROW = struct.Struct("<qqqq")
+_ROW = struct.Struct("<qq?")
 
 
 @operators_of.register
 def many_windows(node: ManyWindows, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
     """Return the operator."""
     return (AggregateManyWindows(node, row_schema(node.row)),)
+
+
+@operators_of.register
+def refreshed(node: Refreshed, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    """Return the operator."""
+    return (ReportRefreshes(node),)
 
 
 @dataclass
@@ -44,10 +56,12 @@ class WindowsRun:
     states: States = field(default=())
 
     @classmethod
-    def of(cls, windows: ManyWindows) -> WindowsRun:
-        """Return windows of no query."""
+    def of(cls, windows: ManyWindows, scans: Mapping[str, Scan]) -> WindowsRun:
+        """Return windows of no query, over all columns of a stream: conditions may be on any."""
         table = QueryWindows()
-        node = replace(windows, table=table)
+        (scan,) = scans_of(windows)
+        columns = dict(scans[scan.stream].columns) | {SEQ: INT64}
+        node = replace(windows, source=replace(scan, columns=tuple(columns.items())), table=table)
         tree = build_live_tree(node)
         return cls(node, table, tree, tree.initial_state())
 
@@ -56,11 +70,9 @@ class WindowsRun:
         """The stream whose events they are over."""
         return self.tree.scan.stream
 
-    def add(self, numbers: Int64s, windows: tuple[Window, ...], since_seq: int) -> None:
+    def add(self, portion: Portion, since_seq: int) -> None:
         """Add queries that count the events from a number on, unless they are there."""
-        for number, window in zip(numbers.tolist(), windows, strict=True):
-            if number not in self.table:
-                self.table.add(number, window, since_seq)
+        self.table.join(portion.asked, since_seq)
 
     def drop(self, numbers: Int64s) -> None:
         """Let queries go, if they are here."""
@@ -87,9 +99,11 @@ class WindowsRun:
 
     def only(self, numbers: Int64s) -> WindowsRun:
         """Return the windows of some queries in a state of their own."""
-        alone = WindowsRun.of(self.node)
+        (scan,) = scans_of(self.node)
+        alone = WindowsRun.of(self.node, {self.stream: scan})
         for row in self.table.rows:
-            alone.table.add(row.number, row.window, row.since_seq)
+            asked = AskedWindow(row.number, row.window, row.condition)
+            alone.table.add(asked, row.since_seq, self.table.cover(row.number))
         alone.states = alone.tree.read(self.tree.write(self.states))
         others = np.array([row.number for row in self.table.rows], np.int64)
         alone.drop(others[~np.isin(others, numbers)])
@@ -103,14 +117,21 @@ class WindowsRun:
     def write(self) -> bytes:
         """Write the table and the state out."""
         rows = b"".join(
-            _ROW.pack(row.number, row.window.size_us, row.window.slide_us, row.since_seq)
+            _ROW.pack(row.number, row.since_seq, self.table.cover(row.number) == (row.condition,))
             for row in self.table.rows
         )
         return join_parts([rows, self.tree.write(self.states)])
 
-    def read(self, written: bytes) -> None:
-        """Go on from what `write` wrote."""
+    def read(self, written: bytes, known: KnownPortions) -> None:
+        """Go on from what `write` wrote, with the queries that are known."""
         rows, states = split_parts(written)
-        for number, size_us, slide_us, since_seq in _ROW.iter_unpack(rows):
-            self.table.add(number, Window(size_us, slide_us), since_seq)
+        numbers = np.array([row[0] for row in _ROW.iter_unpack(rows)], np.int64)
+        asked = {each.number: each for own in known.among(numbers) for each in own.asked}
+        for number, since_seq, is_whole in _ROW.iter_unpack(rows):
+            if number not in asked:
+                message = f"the state is of a query {number} that is not known"
+                raise StateError(message, hint="subscribe to the same queries first")
+            own = asked[number]
+            cover = (own.condition,) if is_whole else disjoint_parts(own.condition)
+            self.table.add(own, since_seq, cover)
         self.states = self.tree.read(states)
