@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from eventide.rules.mapping import RuleMapping
 from eventide.rules.sigma.queries import rules_of
-from eventide.rules.yaml_files import RuleFile
+from eventide.rules.yaml_files import RuleFile, rule_files
 from tests.rules.written import plain, read
 
 GOOD = """
@@ -33,6 +35,9 @@ OTHER = GOOD.replace("name: good", "name: other")
         (OTHER.replace("{category: process_creation}", "text"), "bad.yml"),
         (OTHER.replace("{one: {User: a}, condition: one}", "{one: {}, condition: one}"), "empty"),
         ("!!python/object/apply:os.system [exit]", "bad.yml: line 1: this is no YAML"),
+        (OTHER.replace("title: Good", "title: [Good]"), "rule title must be a string"),
+        (OTHER.replace("name: other", "").replace("title: Good", "title: [Good]"), "['Good']"),
+        (OTHER.replace("condition: one", f"condition: {'not ' * 400} one"), "is too deep"),
         (GOOD.replace("Good", "Better"), "another rule has the id good, in good.yml"),
     ],
 )
@@ -43,6 +48,14 @@ def test_a_file_that_cannot_be_read(text: str, message: str) -> None:
     assert problems
     assert message in "\n".join(map(str, problems))
     assert all(problem.file == "bad.yml" for problem in problems)
+
+
+def test_a_file_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "good.yml").write_text(GOOD)
+    (tmp_path / "bad.yml").write_bytes(b"title: x\nauthor: Andr\xe9\n")
+    rules, (problem,) = rules_of(rule_files(tmp_path), RuleMapping(), None)
+    assert [rule.id for rule in rules] == ["good"]
+    assert "bad.yml: line 2: this is not UTF-8" in str(problem)
 
 
 def test_a_filter_leaves_out_what_it_names() -> None:

@@ -38,9 +38,10 @@ def rule_files(path: str | Path) -> list[RuleFile]:
 def read_file(path: Path, name: str) -> RuleFile:
     """Return a file; an error says why it cannot be read."""
     try:
-        return RuleFile(name, path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        # What is no UTF-8 is said when its documents are asked for: other files go on.
+        return RuleFile(name, path.read_text(encoding="utf-8", errors="surrogateescape"))
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror or error}"
         raise RuleError(message, hint="a rule is a file of YAML, in UTF-8") from error
 
 
@@ -48,6 +49,11 @@ def documents_of(file: RuleFile) -> list[object]:
     """Return the documents of a file; those that are empty are left out."""
     try:
         found: Iterable[object] = list(yaml.load_all(file.text, Loader=yaml.CSafeLoader))
+    except UnicodeEncodeError as error:
+        line = file.text.count("\n", 0, error.start) + 1
+        message = "this is not UTF-8"
+        hint = "save the file in that encoding"
+        raise RuleError(message, hint=hint, file=file.name, where=f"line {line}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"line {mark.line + 1}"

@@ -62,6 +62,9 @@ class RuleReader:
                 rules.append(self.rule(each, alerts=id_of(each) not in silent))
             except RuleError as error:
                 problems.append(error.inside(file=file_of(each), rule=shown(each)))
+            except RecursionError:
+                told = RuleError("its condition is too deep", hint="nest fewer NOTs and brackets")
+                problems.append(told.inside(file=file_of(each), rule=shown(each)))
             except (SigmaError, ValueError) as error:
                 told = RuleError(plain_message(error))
                 problems.append(told.inside(file=file_of(each), rule=shown(each)))

@@ -138,4 +138,5 @@ def file_of(rule: Parsed) -> str:
 
 def shown(rule: Parsed) -> str:
     """Return the title and the id of a rule, as errors say them."""
-    return f"{rule.title} ({rule.id or rule.name})" if rule.id or rule.name else rule.title
+    known = rule.id or rule.name
+    return f"{rule.title} ({known})" if known else f"{rule.title}"
