@@ -71,6 +71,16 @@ def test_a_shape_is_planned_once() -> None:
     assert planner.count == 1
 
 
+def test_a_shape_is_found_by_the_constants_in_it_however_many_there_are() -> None:
+    shapes = TextShapes(Planner())
+    for number in range(20):
+        shapes.find(f"SELECT car FROM cars WHERE car LIKE 'x{number}%' AND lane = {number}")
+    constants = constants_in("SELECT car FROM cars WHERE car LIKE 'x7%' AND lane = 9")
+    assert constants is not None
+    (outline,) = shapes.known.tables
+    assert len(list(shapes.known.fitting(outline, constants))) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [

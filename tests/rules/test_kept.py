@@ -9,7 +9,8 @@ import pytest
 import eventide as ev
 from eventide.errors import RuleError, StoreError
 from eventide.rules import Alert
-from eventide.store.store import RULES_FILE
+from eventide.rules.ruleset import durable_name
+from eventide.store.store import RULES_FILE, STREAM_NAME
 
 SECOND = 1_000_000
 
@@ -160,3 +161,25 @@ def test_a_query_without_a_plan_is_a_problem(folder: Path) -> None:
     checked = loaded.checked()
     assert (len(checked), len(checked.problems)) == (0, 2)
     assert str(checked.problems[0]).startswith("a.yml: About a (a): ")
+
+
+def test_events_with_a_column_query(tmp_path: Path) -> None:
+    """The column that says which rule it is has another name then."""
+    (tmp_path / "dns.yml").write_text(
+        rule("a", "x").replace("logins", "dns").replace("User", "query")
+    )
+    db = ev.open(tmp_path / "logs.ev")
+    db.create_stream("dns", {"query": "string"})
+    received: list[Alert] = []
+    with ev.rules.load(db, tmp_path / "dns.yml").subscribe(received.extend) as live:
+        db.stream("dns").append([{"ts": at * SECOND, "query": "x"} for at in range(2)])
+        assert live.wait(60)
+    assert [(each.rule.id, each.event) for each in received] == [("a", {"query": "x"})]
+
+
+def test_durable_rules_whose_ids_are_titles() -> None:
+    titles = ("Login: anna", "Login. anna", "x" * 120, "x" * 121)
+    names = {durable_name("watch", title) for title in titles}
+    assert len(names) == len(titles)
+    assert all(STREAM_NAME.fullmatch(name) for name in names)
+    assert durable_name("watch", "a-1") == "watch-a-1"

@@ -13,7 +13,7 @@ has a kind with its type, so that another constant of the kind has the same mean
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -147,10 +147,6 @@ class TextShape:
         cuts = cuts_of(self.plan, self.member, varying, common=self.common, rules=self.rules)
         return tuple(cuts)
 
-    def fits(self, constants: Sequence[TextConstant]) -> bool:
-        """Whether a text with the same outline has the same shape."""
-        return all(constants[place].value == value for place, value in self.fixed)
-
     @property
     def follower_columns(self) -> frozenset[str]:
         """The constants in conditions on what may follow, not on what comes first."""
@@ -240,6 +236,33 @@ def _literals(plan: Plan, conditions: Iterable[Expression]) -> list[Literal]:
     return found + [each for child in plan.children for each in _literals(child, ())]
 
 
+class KnownShapes:
+    """The shapes that are known, found by the outline of a text and the constants in a shape."""
+
+    def __init__(self) -> None:
+        self.tables: dict[Hashable, dict[tuple[int, ...], dict[tuple[str, ...], list[TextShape]]]]
+        self.tables = {}
+        """By outline, then by which constants are part of the shape, then by these constants."""
+        self.count = 0
+        """How many shapes are known."""
+
+    def fitting(self, outline: Hashable, constants: Sequence[TextConstant]) -> Iterator[TextShape]:
+        """Yield the shapes of texts with an outline and constants."""
+        for places, shapes in self.tables.get(outline, {}).items():
+            yield from shapes.get(tuple(repr(constants[each].value) for each in places), ())
+
+    def add(self, outline: Hashable, shape: TextShape) -> None:
+        """Note the shape of texts with an outline; if there are too many, the others go."""
+        if self.count >= MOST_SHAPES:
+            self.tables.clear()
+            self.count = 0
+        table = self.tables.setdefault(outline, {})
+        shapes = table.setdefault(tuple(place for place, _ in shape.fixed), {})
+        # NaN is not equal to itself, but written alike.
+        shapes.setdefault(tuple(repr(value) for _, value in shape.fixed), []).append(shape)
+        self.count += 1
+
+
 @dataclass(frozen=True, slots=True)
 class Shaped:
     """A query as its shape, and its constants."""
@@ -257,9 +280,7 @@ class TextShapes:
         self.plan = plan
         self.rules = rules
         self.common = common
-        self.known: dict[str, list[TextShape]] = {}
-        self.count = 0
-        """How many shapes are known."""
+        self.known = KnownShapes()
 
     def find(self, text: str) -> Shaped | TemplateQuery | Plan:
         """Return a text's shape and constants, its template, or the plan that runs alone."""
@@ -268,8 +289,8 @@ class TextShapes:
             plan = self.plan(text)
             return member_of(plan, common=self.common, rules=self.rules) or plan
         kind = outline(text, constants)
-        for shape in self.known.get(kind, ()):
-            values = shape.values(constants) if shape.fits(constants) else None
+        for shape in self.known.fitting(kind, constants):
+            values = shape.values(constants)
             if values is not None:
                 return Shaped(shape, values)
         plan = self.plan(text)
@@ -277,13 +298,5 @@ class TextShapes:
         if member is None:
             return plan
         shape = shape_of(text, constants, plan, member, common=self.common, rules=self.rules)
-        self.know(kind, shape)
+        self.known.add(kind, shape)
         return Shaped(shape, [each.value for each in shape.member.constants])
-
-    def know(self, kind: str, shape: TextShape) -> None:
-        """Note the shape of texts with an outline; if there are too many, the others go."""
-        if self.count >= MOST_SHAPES:
-            self.known.clear()
-            self.count = 0
-        self.known.setdefault(kind, []).append(shape)
-        self.count += 1

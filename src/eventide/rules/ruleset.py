@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from eventide.api.live.shared.live_set import LiveSet
-from eventide.api.many.result import QUERY_COLUMN
 from eventide.errors import EventideError, RuleError
 from eventide.rules.rule import Alert, Rule
 from eventide.schema import TS
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from eventide.api.stream import Time
 
 Receive = Callable[[Sequence[Alert]], object]
+LONGEST_NAME = 100
+"""So many letters the name of a query may have."""
 LEVELS = ("informational", "low", "medium", "high", "critical")
 
 
@@ -167,9 +169,10 @@ class RuleSet:
         """Return what receives the rows of all rules, whose first column is the id of the rule."""
 
         def receive(rows: Result) -> None:
+            key = rows.to_arrow().column_names[0]
             alerts = []
             for row in rows.rows():
-                rule = self[row.pop(QUERY_COLUMN)]
+                rule = self[row.pop(key)]
                 alerts.append(Alert(rule, row.pop(TS), row))
             on_alerts(alerts)
 
@@ -182,5 +185,9 @@ class RuleSet:
 
 
 def durable_name(name: str, rule_id: str) -> str:
-    """Return the name of the durable query of a rule."""
-    return f"{name}-{re.sub('[^A-Za-z0-9_-]', '_', rule_id)}"[:100]
+    """Return the name of the durable query of a rule; no two rules have the same."""
+    plain = f"{name}-{re.sub('[^A-Za-z0-9_-]', '_', rule_id)}"
+    if plain == f"{name}-{rule_id}" and len(plain) <= LONGEST_NAME:
+        return plain
+    digest = blake2b(rule_id.encode(), digest_size=6).hexdigest()
+    return f"{plain[: LONGEST_NAME - len(digest) - 1]}-{digest}"

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 QUERY_COLUMN = "query"
-"""The first column of the rows of many queries: which query a row is of."""
+"""The first column of the rows of many queries: which query a row is of. It has `_` before it
+where the queries have such a column themselves.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,14 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     )
 
 
+def schema_with_query(key: pa.DataType, schema: pa.Schema) -> pa.Schema:
+    """Return the columns of queries with a first one that says which query a row is of."""
+    name = QUERY_COLUMN
+    while name in schema.names:
+        name = f"_{name}"
+    return pa.schema([pa.field(name, key), *schema])
+
+
 def with_query(
     keys: Mapping[int, str] | Sequence[int] | Sequence[str],
     numbers: Int64s,
@@ -166,5 +176,5 @@ def with_query(
         which, places = np.unique(numbers, return_inverse=True)
         called = pa.array([keys[number] for number in which.tolist()], pa.string())
         key = called.take(pa.array(places))
-    schema = pa.schema([pa.field(QUERY_COLUMN, key.type), *rows.schema])
+    schema = schema_with_query(key.type, rows.schema)
     return pa.Table.from_arrays([key, *rows.columns], schema=schema)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from threading import Thread
 from time import sleep
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import eventide as ev
 from eventide.api.live.follower import FOLLOWER
+from eventide.api.live.query import LiveQuery
 from eventide.api.live.row_queue import LiveRows
-from eventide.errors import BindError, SchemaError, StateError
+from eventide.api.live.shared.asked import AskedQueries
+from eventide.api.live.shared.sets import PlannedSet
+from eventide.errors import BindError, IngestError, SchemaError, StateError
 
 TEXT = "SELECT symbol, price FROM trades WHERE symbol = $symbol AND price > $least"
 ROWS = [{"symbol": "a", "least": 5}, {"symbol": "b", "least": 2.5}, {"symbol": "a", "least": 8}]
@@ -108,6 +113,9 @@ def test_no_query_of_a_set_begins_if_one_is_wrong(db: ev.Database) -> None:
     [
         (TEXT, [{"symbol": "a"}], "no column 'least' in the table of parameters"),
         (["SELECT price FROM trades"], [{"x": 1}], "parameters go with one text"),
+        (TEXT, pa.table([[1], [2], [3]], ["symbol", "least", "least"]), "2 columns 'least'"),
+        (5, None, "texts, not int"),
+        ({1: "SELECT price FROM trades", "1": "SELECT symbol FROM trades"}, None, "are called '1'"),
     ],
 )
 def test_wrong_calls(db: ev.Database, queries: object, parameters: object, message: str) -> None:
@@ -247,3 +255,85 @@ def test_the_queries_that_remember_most_leave_when_all_remember_too_much(db: ev.
     # Two of each 3,000 have a price that is too small, and the last one is not complete.
     assert sum(row["query"] == "short" for each in got for row in each.rows()) == 29_979
     live.cancel()
+
+
+def test_queries_that_two_threads_add_at_once_have_numbers_of_their_own(
+    db: ev.Database,
+) -> None:
+    live = db.subscribe_many([])
+    added: list[int] = []
+    planned = live.planner.plan
+
+    def slowly(wanted: AskedQueries, first: int) -> PlannedSet:
+        found = planned(wanted, first)
+        sleep(0.01)  # the other thread has its turn
+        return found
+
+    live.planner.plan = slowly  # type: ignore[method-assign]
+
+    def add() -> None:
+        for _ in range(3):
+            added.extend(live.add(TEXT, ROWS))
+
+    threads = [Thread(target=add) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(added) == list(range(18))
+    assert len(live) == 18
+
+
+def test_the_names_of_queries_are_known_before_their_first_row(
+    db: ev.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many({}, None, got.append)
+    begin_more = live.delivery.begin_more
+
+    def and_rows_at_once(
+        query: LiveQuery, streams: Iterable[str], begin: Callable[[Mapping[str, int]], None]
+    ) -> None:
+        begin_more(query, streams, begin)
+        append(db, 0, 10, 11)
+
+    monkeypatch.setattr(live.delivery, "begin_more", and_rows_at_once)
+    live.add({"one": "SELECT symbol, price FROM trades WHERE price > 1"})
+    live.finish()
+    assert pairs(got) == [("one", 10), ("one", 11)]
+
+
+def test_numbers_of_queries_may_be_those_of_numpy(db: ev.Database) -> None:
+    live = db.subscribe_many(TEXT, ROWS)
+    live.drop(np.int64(0))  # type: ignore[arg-type]
+    live.drop(np.array([1]))
+    assert len(live) == 1
+    with pytest.raises(SchemaError, match=r"no query 1\.5"):
+        live.drop(1.5)  # type: ignore[arg-type]
+
+
+def test_no_parameters_are_no_queries_yet(db: ev.Database) -> None:
+    live = db.subscribe_many(TEXT, [])
+    assert live.add(TEXT, ROWS) == range(3)
+
+
+def test_an_error_says_in_which_query_it_is(db: ev.Database) -> None:
+    with pytest.raises(BindError) as error:
+        db.subscribe_many(["SELECT price FROM trades", "SELECT prise FROM trades"])
+    assert error.value.__notes__[-1] == "in the query 1"
+    with pytest.raises(IngestError) as wrong:
+        db.subscribe_many(TEXT, 5)
+    assert wrong.value.__notes__[-1] == "in the table of parameters"
+
+
+def test_names_of_parameters_in_any_language(db: ev.Database) -> None:
+    assert len(db.subscribe_many("SELECT price FROM trades WHERE price > $über", {"über": [1]}))
+
+
+def test_queries_may_have_a_column_query_themselves(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many(["SELECT price AS query FROM trades"], None, got.append)
+    assert live.output_schema.names == ["_query", "query"]
+    append(db, 0, 10)
+    live.finish()
+    assert [row for each in got for row in each.rows()] == [{"_query": 0, "query": 10}]

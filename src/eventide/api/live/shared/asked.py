@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from eventide.engines.live.sharing.planned import row_of
-from eventide.errors import SchemaError
+from eventide.engines.live.sharing.planned import PARAMETER, row_of
+from eventide.errors import EventideError, SchemaError, listed
 from eventide.ingest.coerce import inferred_table
 
-Texts = str | Sequence[str] | Mapping[str, str]
+Texts = str | Iterable[str] | Mapping[str, str]
+_KINDS = "a list of texts, a dict of names and texts, or a text with a table of parameters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,34 @@ def asked(queries: Texts, parameters: Any = None) -> AskedQueries:  # noqa: ANN4
     if parameters is not None:
         message = "parameters go with one text"
         raise SchemaError(message, hint='write ("… WHERE car = $car", table)')
-    if isinstance(queries, Mapping):
-        return AskedQueries(tuple(map(str, queries.values())), tuple(map(str, queries)))
-    return AskedQueries(tuple(map(str, queries)))
+    given: object = queries
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        message = f"queries are texts, not {type(given).__name__}"
+        raise SchemaError(message, hint=f"give {_KINDS}")
+    if not isinstance(queries, Mapping):
+        return AskedQueries(tuple(map(str, queries)))
+    names = tuple(map(str, queries))
+    for name, count in Counter(names).items():
+        if count > 1:
+            message = f"{count} queries are called {name!r}"
+            raise SchemaError(message, hint="give each a name of its own; a name is a text")
+    return AskedQueries(tuple(map(str, queries.values())), names)
 
 
 def table_of(text: str, parameters: Any) -> pa.Table:  # noqa: ANN401 - any kind of table
     """Return the table of parameters, a row for each query; its columns are those of the text."""
-    table = inferred_table(parameters)
-    names = set(re.findall(r"\$([A-Za-z_]\w*)", text))
-    missing = sorted(names - set(table.column_names))
-    if missing:
-        message = f"no column {missing[0]!r} in the table of parameters"
-        raise SchemaError(message, hint=f"it has {', '.join(table.column_names)}")
+    names = dict.fromkeys(PARAMETER.findall(text))
+    if isinstance(parameters, list | tuple) and not parameters:
+        return pa.table({name: pa.nulls(0) for name in names})
+    try:
+        table = inferred_table(parameters)
+    except EventideError as error:
+        error.add_note("in the table of parameters")
+        raise
+    for name in names:
+        count = table.column_names.count(name)
+        if count != 1:
+            which = f"{count} columns" if count else "no column"
+            message = f"{which} {name!r} in the table of parameters"
+            raise SchemaError(message, hint=f"it has {listed(table.column_names)}")
     return table.select([name for name in table.column_names if name in names])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
+from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from eventide.api.live.late import LateEvents
 from eventide.api.live.shared.asked import AskedQueries, Texts, asked
 from eventide.api.live.subscription import Subscription
-from eventide.api.many.result import QUERY_COLUMN, with_query
+from eventide.api.many.result import schema_with_query, with_query
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.live.engine import LiveEngine
@@ -44,8 +44,9 @@ class LiveSet(Subscription):
     """Many live queries with one receiver; `Database.subscribe_many` makes it.
 
     Each query answers as if it ran alone from when it was added. Rows come with a column `query`:
-    its number, from 0 in the order in which they were added, or its name if it has one. Rows of
-    queries with different columns come apart.
+    its number, from 0 in the order in which they were added, or its name if it has one. It is
+    called `_query` where queries have a column `query`. Rows of queries with different columns come
+    apart.
     """
 
     def __init__(
@@ -62,6 +63,8 @@ class LiveSet(Subscription):
         self.numbers: dict[str, int] = {}
         self.failures: dict[int | str, Exception] = {}
         """Queries that could not go on, and why; the others have gone on."""
+        self.changing = RLock()
+        """Held while queries come or go; locked before any group is."""
 
     def __len__(self) -> int:
         return len(self.many)
@@ -75,6 +78,21 @@ class LiveSet(Subscription):
 
     def add_asked(self, wanted: AskedQueries) -> range:
         """Add queries, which begin now."""
+        with self.changing:
+            self.check_may_add(wanted)
+            first = self.following
+            planned = self.planner.plan(wanted, first)
+
+            def begin(following: Mapping[str, int]) -> None:
+                # Before the first row of theirs.
+                self.note_added(wanted)
+                planned.begin(self.many, following)
+
+            self.delivery.begin_more(self, planned.streams, begin)
+            return range(first, self.following)
+
+    def check_may_add(self, wanted: AskedQueries) -> None:
+        """Refuse queries of a set that is finished, or whose names do not go with the others."""
         if self.finished:
             message = "the set is finished"
             raise StateError(message, hint="subscribe again")
@@ -85,26 +103,28 @@ class LiveSet(Subscription):
             if name in self.numbers:
                 message = f"there is a query {name!r} already"
                 raise SchemaError(message, hint="drop it first, or choose another name")
-        first = self.following
-        planned = self.planner.plan(wanted, first)
-        self.delivery.begin_more(self, planned.streams, partial(planned.begin, self.many))
-        self.following = first + len(wanted)
+
+    def note_added(self, wanted: AskedQueries) -> None:
+        """Note how many queries there are, and their names."""
         if wanted.names is not None:
-            own = dict(enumerate(wanted.names, first))
+            own = dict(enumerate(wanted.names, self.following))
             self.names = {**(self.names or {}), **own}
             self.numbers |= {name: number for number, name in own.items()}
-        return range(first, self.following)
+        self.following += len(wanted)
 
-    def drop(self, queries: int | str | Sequence[int | str]) -> None:
+    def drop(self, queries: int | str | Iterable[int | str]) -> None:
         """Let queries go, by number or by name; what is open is not completed."""
-        given = [queries] if isinstance(queries, int | str) else queries
-        numbers = np.array([self.number_of(each) for each in given], np.int64)
-        group = self.delivery.group_of(self)
-        if group is not None:
-            with group.stepping, self.stepping:
-                self.many.drop(numbers)
-        for number in numbers.tolist():
-            self.forget_name(number)
+        given: Iterable[int | str] = (
+            [queries] if isinstance(queries, str) or not isinstance(queries, Iterable) else queries
+        )
+        with self.changing:
+            numbers = np.array([self.number_of(each) for each in given], np.int64)
+            group = self.delivery.group_of(self)
+            if group is not None:
+                with group.stepping, self.stepping:
+                    self.many.drop(numbers)
+            for number in numbers.tolist():
+                self.forget_name(number)
 
     def forget_name(self, number: int) -> None:
         """Let a query that has left have no name: another one may take it."""
@@ -113,8 +133,8 @@ class LiveSet(Subscription):
 
     def number_of(self, query: int | str) -> int:
         """Return the number of a query."""
-        if isinstance(query, int) and 0 <= query < self.following:
-            return query
+        if isinstance(query, int | np.integer) and 0 <= query < self.following:
+            return int(query)
         if isinstance(query, str) and query in self.numbers:
             return self.numbers[query]
         message = f"no query {query!r} in the set"
@@ -129,11 +149,9 @@ class LiveSet(Subscription):
     @property
     def output_schema(self) -> pa.Schema:
         """The columns of what is reported, where all queries have the same."""
-        key = pa.field(QUERY_COLUMN, pa.int64() if self.names is None else pa.string())
+        key = pa.int64() if self.names is None else pa.string()
         schemas = list(dict.fromkeys(self.many.schemas))
-        if len(schemas) != 1:
-            return pa.schema([key])
-        return pa.schema([key, *schemas[0]])
+        return schema_with_query(key, schemas[0] if len(schemas) == 1 else pa.schema([]))
 
     def take_delivered(
         self, arrived: Mapping[str, pa.RecordBatch], reached: Mapping[str, int]

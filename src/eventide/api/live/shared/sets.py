@@ -96,16 +96,11 @@ class SetPlanner:
 
 
 def planned_queries(planner: ManyPlanner, wanted: AskedQueries, first: int = 0) -> PlannedQueries:
-    """Plan queries, which are numbered from `first` on; an error names the text that is wrong."""
+    """Plan queries, which are numbered from `first` on; an error says in which it is."""
     try:
         if wanted.parameters is None:
             return planner.texts(wanted.texts, first)
         return planner.table(wanted.texts[0], wanted.parameters, first)
-    except EventideError:
-        for name, text in zip(wanted.names or (), wanted.texts, strict=False):
-            try:
-                planner.plan(text, None)
-            except EventideError as error:
-                error.add_note(f"in the query {name!r}")
-                raise
+    except EventideError as error:
+        error.add_note(f"in the query {wanted.keys[planner.at - first]!r}")
         raise

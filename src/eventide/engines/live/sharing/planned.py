@@ -10,7 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.lang.shapes import Blank, Shaped, TextConstant, TextShape, TextShapes, shape_of
+from eventide.lang.shapes import (
+    Blank,
+    KnownShapes,
+    Shaped,
+    TextConstant,
+    TextShape,
+    TextShapes,
+    shape_of,
+)
 from eventide.plan.expressions import Literal, Scalar
 from eventide.plan.sharing.choose_parts import FEWEST, with_shared_parts
 from eventide.plan.sharing.part_rows import part_numbers as new_part_numbers
@@ -26,6 +34,8 @@ PlanText = Callable[[str, Mapping[str, object] | None], Plan]
 """Plans a text with the values of its parameters."""
 RowKind = tuple[str, bool, tuple[DataType, ...]]
 """A text, whether there are many rows, and the types of its parameters where they stand."""
+PARAMETER = re.compile(r"\$([^\W\d]\w*)")
+"""A parameter in a text."""
 COMMON = 8
 """From so many queries that wait for the same events on, these are part of the template."""
 
@@ -53,8 +63,10 @@ class ManyPlanner:
         """The numbers of parts to come: none is given twice to queries that may meet."""
         self.shapes = TextShapes(lambda text: plan(text, None), rules)
         self.common = TextShapes(lambda text: plan(text, None), rules, common=True)
-        self.rows: dict[RowKind, list[TextShape]] = {}
+        self.rows = KnownShapes()
         """The shapes of texts with rows of parameters."""
+        self.at = 0
+        """The number of the query that is planned now."""
 
     def texts(self, texts: Sequence[str], first: int) -> PlannedQueries:
         """Plan texts; their queries are numbered from `first` on."""
@@ -62,6 +74,7 @@ class ManyPlanner:
         members: dict[int, TemplateQuery] = {}
         groups: dict[int, ShapeGroup] = {}
         for number, text in enumerate(texts, first):
+            self.at = number
             self.sort_out(number, self.shapes.find(text), found, members, groups)
         for group in [each for each in groups.values() if each.runs_alone]:
             del groups[id(group.shape)]
@@ -108,6 +121,7 @@ class ManyPlanner:
             self.single(text, row_of(table, place), first + place, found, members)
         left = left[complete]
         while len(left):
+            self.at = first + int(left[0])
             row = row_of(table, int(left[0]))
             places = occurrences(text, row)
             shape = self.shape_of_row(text, row, places, many=len(left) >= COMMON)
@@ -136,11 +150,10 @@ class ManyPlanner:
         many: bool,
     ) -> TextShape | None:
         """Return the shape of a text with a row of parameters; None if it runs alone."""
-        kind = (text, many, tuple(each.literal.type for each in places))
-        known = self.rows.setdefault(kind, [])
-        for shape in known:
-            if shape.fits(places):
-                return shape
+        kind: RowKind = (text, many, tuple(each.literal.type for each in places))
+        known = next(self.rows.fitting(kind, places), None)
+        if known is not None:
+            return known
         plan = self.plan(text, row)
         member = member_of(plan, rules=self.rules)
         if member is None:
@@ -150,7 +163,7 @@ class ManyPlanner:
             other = member_of(plan, common=True, rules=self.rules)
             assert other is not None
             shape = shape_of(text, places, plan, other, common=True, rules=self.rules)
-        known.append(shape)
+        self.rows.add(kind, shape)
         return shape
 
     def single(
@@ -162,6 +175,7 @@ class ManyPlanner:
         members: dict[int, TemplateQuery],
     ) -> None:
         """Plan one query with its parameters."""
+        self.at = number
         plan = self.plan(text, row)
         member = member_of(plan, rules=self.rules)
         if member is None:
@@ -219,9 +233,10 @@ def windows_of(shape: TextShape, count: int) -> tuple[Window, ...]:
 
 
 def numbered(members: Mapping[int, TemplateQuery]) -> list[Portion]:
-    """Return queries by template, with the numbers that they have."""
-    numbers = np.array(list(members), np.int64)
-    found = portions_of(list(members.values()), 0)
+    """Return queries by template, with the numbers that they have, which ascend."""
+    ascending = sorted(members)
+    numbers = np.array(ascending, np.int64)
+    found = portions_of([members[number] for number in ascending], 0)
     return [each.renumbered(numbers[each.numbers]) for each in found]
 
 
@@ -233,7 +248,7 @@ def row_of(table: pa.Table, place: int) -> dict[str, object]:
 def occurrences(text: str, row: Mapping[str, object]) -> list[TextConstant]:
     """Return the places of parameters in a text, with their values."""
     found = []
-    for match in re.finditer(r"\$([A-Za-z_]\w*)", text):
+    for match in PARAMETER.finditer(text):
         if match[1] in row:
             value = row[match[1]]
             found.append(TextConstant(*match.span(), match[1], value))  # type: ignore[arg-type]
@@ -259,8 +274,14 @@ def alike(
     for place, _ in shape.fixed:
         name = places[place].kind
         column = table.column(name).take(pa.array(rows))
-        equal = pc.equal(column, pa.scalar(row[name], column.type))
-        same &= np.asarray(equal)
+        value = row[name]
+        if isinstance(value, float):
+            given = np.asarray(column)
+            # NaN is not equal to itself, and -0 is not the same as 0.
+            equal = (given == value) & (np.signbit(given) == np.signbit(value))
+            same &= np.isnan(given) if np.isnan(value) else equal
+        else:
+            same &= np.asarray(pc.equal(column, pa.scalar(value, column.type)))
     return same
 
 
@@ -285,7 +306,10 @@ def portion_of_rows(
         exact = given.type == kind or (pa.types.is_integer(given.type) and kind == pa.float64())
         if not exact or source.negative:
             return None
-        columns[f"${place}"] = given.cast(kind)
+        try:
+            columns[f"${place}"] = given.cast(kind)
+        except pa.ArrowInvalid:  # integers that no double is equal to
+            return None
     constants = pa.RecordBatch.from_pydict(columns)
     member, windows = shape.member, windows_of(shape, len(numbers))
     own = numbers.astype(np.int64)
