@@ -71,6 +71,8 @@ STANDING = {
     **{question.name: question.text for question in QUESTIONS},
     "sketches": "SELECT g, APPROX_COUNT_DISTINCT(v) AS n, APPROX_TOP_K(k, 2) AS best, SUM(v) AS s "
     "FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS] GROUP BY g",
+    "frequent values": "SELECT g, FREQUENT(k, 0.2, 2), COUNT(v) AS n "
+    "FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS] GROUP BY g",
     "many values": "SELECT g, MEDIAN(f) AS m, TOP_K(k, 3) AS best, APPROX_QUANTILE(f, 0.5) AS q, "
     "MIN(f) AS low, COUNT(DISTINCT k) AS n FROM a [RANGE 10 MINUTES] GROUP BY g",
     "many values sliding": "SELECT g, SUM(f) AS s, MIN(f) AS low, MAX(v) AS high "

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.kernels.compiled import frozen
 from eventide.operators.aggregate import accumulator_of
-from eventide.plan.aggregates import AGGREGATES, DECAYED
+from eventide.plan.aggregates import AGGREGATES, STANDING_ONLY
 from eventide.plan.bind import bind_aggregate
 from eventide.plan.expressions import Aggregate, Column
 from eventide.schema import BOOL, FLOAT64, INT64, STRING, TIMESTAMP, DataType
@@ -44,7 +44,7 @@ CASES = [
     (name, kind)
     for name, function in AGGREGATES.items()
     for kind in KINDS
-    if name not in (*DECAYED, *ROUGH)
+    if name not in (*STANDING_ONLY, *ROUGH)
     and function.result(*[kind] * function.arguments) is not None
     and not (name == "top_k" and kind in (FLOAT64, TIMESTAMP))
 ]

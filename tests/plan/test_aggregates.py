@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eventide.plan.aggregates import AGGREGATES, BY_PANE, DECAYED, MERGED_WITH_SKETCHES, TAKEN_BACK
+from eventide.plan.aggregates import (
+    AGGREGATES,
+    BY_PANE,
+    DECAYED,
+    FREQUENT,
+    MERGED_WITH_SKETCHES,
+    TAKEN_BACK,
+)
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "aggregates.md").read_text()
 
@@ -18,7 +25,7 @@ def test_the_page_says_which_are_not_exact() -> None:
     exactness = PAGE.partition("## Exact or not")[2].partition("\n## ")[0]
     rough = [name for name, each in AGGREGATES.items() if not each.exact and name not in DECAYED]
     assert [name for name in rough if f"`{name.upper()}`" not in exactness] == []
-    assert rough == ["approx_count_distinct", "approx_quantile", "approx_top_k"]
+    assert rough == ["approx_count_distinct", "approx_quantile", "approx_top_k", *FREQUENT]
 
 
 def test_what_is_kept_by_pane_can_be_taken_back() -> None:

@@ -15,9 +15,10 @@ from typing import Literal
 from eventide.plan.types import MAX_PRECISION
 from eventide.schema import BOOL, FLOAT64, INT64, STORABLE_KINDS, STRING, DataType
 
-Parameter = Literal["fraction", "count", "half-life", "separator"]
+Parameter = Literal["fraction", "count", "half-life", "separator", "share or count"]
 """The constant that some aggregates take behind their arguments: a number from 0 to 1, a count, the
-microseconds in which the weight of a value halves, or a text."""
+microseconds in which the weight of a value halves, a text, or a share (a float) or count of values
+that make a row each."""
 Distinct = Literal["counts", "same", "refused"]
 """What DISTINCT does: it counts each value once, changes nothing, or has no meaning."""
 
@@ -28,7 +29,10 @@ MOST_AGGREGATES = 63
 MOST_LISTED = 1000
 """So many of the most frequent values are kept up as values come and go."""
 
-SKETCHED = ("approx_count_distinct", "approx_top_k")
+FREQUENT = ("frequent", "frequent_lower", "frequent_upper")
+"""The frequent values of a group, and the bounds of their counts: standing queries with SLIDE have
+a row for each such value."""
+SKETCHED = ("approx_count_distinct", "approx_top_k", *FREQUENT)
 """Aggregates that standing queries with SLIDE keep as sketches of panes."""
 
 _SPREADS = ("stddev", "stddev_pop", "variance", "var_pop")
@@ -37,6 +41,8 @@ MERGED_WITH_SKETCHES = ("count", "sum", "avg", *_SPREADS, "min", "max")
 
 DECAYED = ("decayed_count", "decayed_sum", "decayed_avg")
 """Aggregates of standing queries whose values weigh less the older they are; they need SLIDE."""
+STANDING_ONLY = (*DECAYED, *FREQUENT)
+"""Aggregates that no other query has."""
 
 TAKEN_BACK = (
     *("count", "sum", "avg", *_SPREADS),
@@ -122,6 +128,12 @@ def _relation(name: str) -> AggregateFunction:
     return AggregateFunction(name, "two numbers", _floats, arguments=2, distinct="refused")
 
 
+def _frequent(name: str, result: Callable[[DataType], DataType | None]) -> AggregateFunction:
+    return AggregateFunction(
+        name, _STORABLE, result, parameter="share or count", exact=False, distinct="refused"
+    )
+
+
 def _decayed(name: str, takes: str) -> AggregateFunction:
     return AggregateFunction(
         name, takes, _float, parameter="half-life", exact=False, distinct="refused"
@@ -162,6 +174,9 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         AggregateFunction("approx_count_distinct", _STORABLE, _count, exact=False, distinct="same"),
         AggregateFunction("approx_quantile", "numbers", _float, parameter="fraction", exact=False),
         AggregateFunction("approx_top_k", _STORABLE, _ranking, parameter="count", exact=False),
+        _frequent("frequent", _same),
+        _frequent("frequent_lower", _count),
+        _frequent("frequent_upper", _count),
         _decayed("decayed_count", "a half-life"),
         _decayed("decayed_sum", "numbers"),
         _decayed("decayed_avg", "numbers"),

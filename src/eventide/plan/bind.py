@@ -13,7 +13,7 @@ from functools import cache
 from typing import assert_never
 
 from eventide.errors import BindError, Span, listed
-from eventide.plan.aggregates import AGGREGATES, DECAYED
+from eventide.plan.aggregates import AGGREGATES, STANDING_ONLY
 from eventide.plan.bind_hints import (
     cast_advice,
     cast_hint,
@@ -171,7 +171,7 @@ def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
     function = AGGREGATES.get(name)
     if function is None:
         message = f"no aggregate {name!r}"
-        known = [each for each in AGGREGATES if each not in DECAYED]
+        known = [each for each in AGGREGATES if each not in STANDING_ONLY]
         raise BindError(message, span=span, hint=suggestion(name, known, "aggregate"))
     if aggregate.time is not None:
         aggregate = replace(aggregate, time=bind_expression(aggregate.time, row))

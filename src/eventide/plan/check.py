@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from eventide.errors import PlanError
-from eventide.plan.aggregates import AGGREGATES, DECAYED
+from eventide.plan.aggregates import AGGREGATES, STANDING_ONLY
 from eventide.plan.expressions import (
     Aggregate,
     At,
@@ -66,7 +66,7 @@ def _check_use(expression: Expression, use: Use, row: Row) -> None:
 def _check_aggregate(aggregate: Aggregate, row: Row, *, ages: bool) -> None:
     name = aggregate.function
     function = AGGREGATES.get(name)
-    known = function is not None and (ages or name not in DECAYED)
+    known = function is not None and (ages or name not in STANDING_ONLY)
     require(known, f"{name} has no place here")
     wanted = function is not None and function.parameter is not None
     if wanted != (aggregate.parameter is not None):

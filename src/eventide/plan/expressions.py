@@ -74,7 +74,8 @@ class Aggregate:
     `parameter` is the constant behind the argument, if the aggregate has one: `QUANTILE(x, 0.9)`.
     `time` is the instant from which a value ages, if values do: `DECAYED_SUM(x, '10 s')`. `second`
     is the second argument of `ARG_MAX(x, y)`. With `distinct` each value counts once. `condition`
-    chooses rows for an aggregate that takes a null for a value; elsewhere a `CASE` does.
+    chooses rows for an aggregate that takes a null for a value; elsewhere a `CASE` does. `kept` is
+    how many values a pane keeps of `FREQUENT(x, 0.01)`.
     """
 
     function: str
@@ -86,6 +87,7 @@ class Aggregate:
     second: Expression | None = None
     distinct: bool = False
     condition: Expression | None = None
+    kept: int | None = None
 
     @property
     def parts(self) -> tuple[Expression, ...]:

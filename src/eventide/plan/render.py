@@ -97,6 +97,8 @@ def _aggregate(aggregate: Aggregate, argument: str) -> str:
     behind = "" if aggregate.second is None else f", {render(aggregate.second)}"
     if parameter is not None:
         behind += f", {_literal(Literal(parameter, STRING))}"
+    if aggregate.kept is not None:
+        behind += f", {aggregate.kept}"
     distinct = "DISTINCT " if aggregate.distinct else ""
     text = f"{aggregate.function}({distinct}{argument}{behind})"
     if aggregate.condition is not None:

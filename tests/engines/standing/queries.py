@@ -251,6 +251,15 @@ TOP_K = asking(
     "ON y.g IS NOT DISTINCT FROM x.g AND y.place <= 2 GROUP BY x.g",
     x=A4,
 )  # fmt: skip
+FREQUENT = asking(
+    "frequent",
+    "SELECT x.g, FREQUENT(x.v, 0.3), COUNT(*) AS n FROM {x} GROUP BY x.g",
+    "SELECT x.g, x.v, count(*) AS lower, count(*) AS upper, t.n FROM {x} JOIN "
+    "(SELECT x.g, count(*) AS n, count(x.v) AS m FROM {x} GROUP BY x.g) t "
+    "ON t.g IS NOT DISTINCT FROM x.g WHERE x.v IS NOT NULL GROUP BY x.g, x.v, t.n, t.m "
+    "HAVING count(*) * 10 > t.m * 3",
+    x=A4,
+)  # fmt: skip
 TOTAL = asking(
     "total", "SELECT COUNT(*) AS n, SUM(x.v) AS s FROM {x} /*!HAVING count(*) > 0*/", x=A4
 )
@@ -411,7 +420,7 @@ SLIDING = tuple(
     for question in (
         FILTER, UNEQUAL_UNION, JOIN, JOIN_3, AS_OF, SYSTEM_TIME, RELATION_JOIN, DISTINCT,
         DISTINCT_JOIN, EXCEPT_ALL, NOT_EXISTS, GROUP, GROUP_JOIN, GROUP_FLOATS, TOTAL, HAVING,
-        TOP_GROUPS, NESTED, FULL_RESIDUAL, DECAYED, DECAYED_EVER, DECAYED_JOIN,
+        TOP_GROUPS, NESTED, FULL_RESIDUAL, DECAYED, DECAYED_EVER, DECAYED_JOIN, FREQUENT,
     )
 )  # fmt: skip
 INTERNAL = (

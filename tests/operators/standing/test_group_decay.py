@@ -9,7 +9,7 @@ import pytest
 from eventide.errors import StateLimitError, UnsupportedError
 from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.groups import slides as group_slides
-from eventide.operators.standing.groups.panes import group_operator
+from eventide.operators.standing.groups.choice import group_operator
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
 from eventide.plan.standing.edges import Edge, UpdatePattern

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from eventide.errors import StateError
 from eventide.operators.changes import Changes
+from eventide.operators.standing.groups.choice import group_operator
 from eventide.operators.standing.groups.group import AggregateGroups
-from eventide.operators.standing.groups.panes import AggregatePanes, group_operator
+from eventide.operators.standing.groups.panes import AggregatePanes
 from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.schema import FLOAT64, INT64, STRING

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from eventide.errors import StateError, UnsupportedError
 from eventide.operators.changes import NEVER, Changes
+from eventide.operators.standing.groups.choice import group_operator
 from eventide.operators.standing.groups.group import AggregateGroups
-from eventide.operators.standing.groups.panes import group_operator
 from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.plan.standing.edges import Edge, UpdatePattern

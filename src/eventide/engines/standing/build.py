@@ -14,8 +14,8 @@ from eventide.operators.align_rows import AlignRows
 from eventide.operators.operator import Operator
 from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.standing.answer.top import FirstRows
+from eventide.operators.standing.groups.choice import group_operator
 from eventide.operators.standing.groups.group import AggregateGroups
-from eventide.operators.standing.groups.panes import group_operator
 from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.operators.standing.joins.as_of import JoinAsOf

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eventide.errors import BindError, Span, UnsupportedError
-from eventide.plan.aggregates import AGGREGATES, DECAYED, SKETCHED
+from eventide.plan.aggregates import AGGREGATES, SKETCHED, STANDING_ONLY
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Expression, Literal
 from eventide.plan.functions import DATE_PARTS, FUNCTIONS
@@ -133,7 +133,7 @@ def aggregate_name(name: str) -> str | None:
     """Return our name of an aggregate, or None if there is none of that name."""
     lower = name.lower()
     lower = _AGGREGATES_ALSO_CALLED.get(lower, lower)
-    known = lower in AGGREGATES and lower not in DECAYED
+    known = lower in AGGREGATES and lower not in STANDING_ONLY
     return lower if known and lower not in SKETCHED else None
 
 

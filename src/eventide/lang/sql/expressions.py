@@ -27,7 +27,7 @@ from eventide.lang.sql.numbering import LEAD, LIVE_HINT, ROW_NUMBER, Ranked
 from eventide.lang.sql.spans import KnownSpans, close_brackets, open_call, span_of, written
 from eventide.lang.sql.types import data_type, is_timestamp
 from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
-from eventide.plan.aggregates import DECAYED
+from eventide.plan.aggregates import STANDING_ONLY
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import (
     Aggregate,
@@ -415,7 +415,7 @@ def unknown_function(
         message = f"{name.upper()} stands outside GROUP BY"
         hint = f"group by it: GROUP BY {name.upper()}(ts, INTERVAL '10' SECOND)"
         return BindError(message, span=span, hint=hint)
-    if name in DECAYED:
+    if name in STANDING_ONLY:
         return BindError(f"{name.upper()} is for standing queries", span=span, hint=_STANDING_HINT)
     if name in ("now", "today", "get_current_timestamp"):
         return no_clock(span)

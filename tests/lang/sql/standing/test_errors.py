@@ -508,6 +508,38 @@ hint: select ts in the query behind q""",
     (
         BindError,
         """\
+FREQUENT takes a value, and a share or how many
+  SELECT frequent(x) FROM cars [RANGE 9 s SLIDE 3 s]
+         ^^^^^^^^^^^
+hint: write FREQUENT(x, 0.01) for all over 1 %, or FREQUENT(x, 10) for the first ten""",
+    ),
+    (
+        BindError,
+        """\
+FREQUENT takes a share between 0 and 1, or how many
+  SELECT frequent(x, 1.5) FROM cars [RANGE 9 s SLIDE 3 s]
+                     ^^^
+hint: write 0.01 for all over 1 %, with at most nine decimals, or 10 for the first ten""",
+    ),
+    (
+        BindError,
+        """\
+FREQUENT keeps from 20 to 10,000,000 values of each pane here
+  SELECT frequent(x, 20, 5) FROM cars [RANGE 9 s SLIDE 3 s]
+                         ^
+hint: leave the number out to keep 1,000""",
+    ),
+    (
+        BindError,
+        """\
+FREQUENT is for standing queries
+  SELECT frequent(x, 0.1) FROM cars
+         ^^^^^^^^^^^^^^^^
+hint: it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]""",
+    ),
+    (
+        BindError,
+        """\
 DECAYED_AVG is for standing queries
   SELECT decayed_avg(x, '5 s') FROM cars
          ^^^^^^^^^^^^^^^^^^^^^

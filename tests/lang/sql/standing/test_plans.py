@@ -23,6 +23,7 @@ CATALOG = {
     ),
 }
 
+_BUSY = "CASE WHEN cars.x > 3 THEN cars.car ELSE NULL END, 0.01, 1000"
 PLANS: list[tuple[str, str]] = [
     (
         "SELECT * FROM trades t [RANGE 1 s] ASOF JOIN quotes q USING (sym, ts)",
@@ -157,6 +158,19 @@ Standing every 10 s
   Project cars.car AS car, n, t, d
     Filter n > 3
       GroupAggregate by cars.car: count(*) AS n, top_k(cars.x, 3) AS t, count(DISTINCT cars.x) AS d
+        Windowed cars, the last 1 min (ts, car, x)""",
+    ),
+    (
+        (
+            "SELECT FREQUENT(car, 0.01) FILTER (WHERE x > 3) AS busy, upper - lower AS unsure "
+            "FROM cars [RANGE 1 MINUTE SLIDE 10 s] HAVING lower > 5"
+        ),
+        f"""\
+Standing every 10 s
+  Project busy, lower, upper, upper - lower AS unsure
+    Filter lower > 5
+      GroupAggregate: frequent({_BUSY}) AS busy, frequent_lower({_BUSY}) AS lower, \
+frequent_upper({_BUSY}) AS upper
         Windowed cars, the last 1 min (ts, car, x)""",
     ),
     (

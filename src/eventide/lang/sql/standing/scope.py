@@ -12,6 +12,7 @@ from eventide.lang.sql.expressions import AROUND_HINT, Translator
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.names.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
+from eventide.lang.sql.standing.frequent import frequent_call, read_frequent
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Column, Expression, Over
@@ -197,6 +198,9 @@ class StandingTranslator(Translator):
 
     def translate(self, node: exp.Expr) -> Expression:
         """Return our form of an expression."""
+        frequent = frequent_call(node)
+        if frequent is not None:
+            return read_frequent(node, frequent, self.translate, self.span(node))
         if isinstance(node, exp.Anonymous) and node.name.lower() in DECAYED:
             return self._decayed(node, node.name.lower())
         return super().translate(node)

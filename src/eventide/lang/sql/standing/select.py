@@ -24,6 +24,7 @@ from eventide.lang.sql.standing.clause import report_of
 from eventide.lang.sql.standing.exists import ExistenceReader, ExistenceTest, existence_test
 from eventide.lang.sql.standing.find import conjuncts_of
 from eventide.lang.sql.standing.first_rows import KEYS, read_first_rows
+from eventide.lang.sql.standing.frequent import list_bounds
 from eventide.lang.sql.standing.from_clause import From, FromReader, Negation
 from eventide.lang.sql.standing.join import join_all
 from eventide.lang.sql.standing.scalar import join_scalars
@@ -131,6 +132,7 @@ class StandingPlanner:
 
     def _select(self, select: exp.Select) -> Planned:
         read_first_rows(select)
+        list_bounds(select)
         join_scalars(select)
         _refuse_args(select, _SELECT_ARGS | _ORDER_ARGS)
         read = self.reader.read(select)

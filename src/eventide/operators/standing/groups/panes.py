@@ -1,7 +1,5 @@
 """GROUP BY of a standing query with sketches: panes that are merged at every refresh.
 
-Also chooses the operator of a GROUP BY: with panes wherever they are enough.
-
 With SLIDE, tuples come and go only at refreshes. The tuples of a group that come and go together
 are a pane, of which only partial results are kept; the row of a group is merged from its living
 panes.
@@ -32,49 +30,18 @@ from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.operator import Size
-from eventide.operators.standing.groups.group import AggregateGroups
-from eventide.operators.standing.groups.recomputed import RecomputedGroups
+from eventide.operators.standing.groups.bounded import BoundedSketch, require_alike
 from eventide.operators.standing.groups.sketches import DistinctSketch, FrequentSketch, Sketch
-from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.operators.standing.ids import joined_ids
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
-from eventide.plan.aggregates import DECAYED, MERGED_WITH_SKETCHES, SKETCHED
+from eventide.plan.aggregates import FREQUENT, MERGED_WITH_SKETCHES, SKETCHED
 from eventide.plan.expressions import Aggregate
 from eventide.plan.render import render
 from eventide.plan.standing.edges import Edge, UpdatePattern
-from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import GroupAggregate
-from eventide.plan.standing.structures import by_pane, by_sketch, is_taken_back
 
 WORD = pa.int64()
-
-
-def group_operator(
-    node: GroupAggregate, edge: Edge, execution: Execution, slide_us: int | None
-) -> AggregateGroups | AggregatePanes | AggregateSlides | RecomputedGroups:
-    """Return the operator of a GROUP BY: with panes if there are any and they are enough.
-
-    Other executions keep all tuples, as other systems do, unless that is not possible. So does an
-    aggregate from which no value can be taken back.
-    """
-    functions = {item.aggregate.function for item in node.aggregates}
-    for item in node.aggregates:
-        if slide_us is None and item.aggregate.function in DECAYED:
-            message = f"{render(item.aggregate)} without SLIDE: it changes with every instant"
-            hint = (
-                "add SLIDE to the window, which says when rows are reported, and leave out RESTORE"
-            )
-            raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
-    if slide_us is not None and functions & {*DECAYED}:
-        return AggregateSlides(node, edge, slide_us)
-    if slide_us is not None and by_sketch(node, edge, slide_us):
-        return AggregatePanes(node, edge, slide_us)
-    if not is_taken_back(node):
-        return RecomputedGroups(node)
-    if slide_us is not None and execution == "aware" and by_pane(node, edge, slide_us):
-        return AggregateSlides(node, edge, slide_us)
-    return AggregateGroups(node, edge, execution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +72,10 @@ class AggregatePanes(Stateful[PaneState]):
                 raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
         if self.edge.pattern == UpdatePattern.STRICT:
             message = "a sketch cannot take back a tuple that goes before its time"
-            hint = "use count_distinct and top_k, which are exact"
-            raise UnsupportedError(message, span=self.node.span, hint=hint)
+            hint = "take it over windows of time, or use count_distinct and top_k, which are exact"
+            span = self._frequent[0].span if self._frequent else self.node.span
+            raise UnsupportedError(message, span=span, hint=hint)
+        require_alike(self._frequent)
 
     @cached_property
     def key_schema(self) -> pa.Schema:
@@ -118,9 +87,20 @@ class AggregatePanes(Stateful[PaneState]):
         """The columns of the output."""
         return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
 
+    @property
+    def _frequent(self) -> list[Aggregate]:
+        """The aggregates that are about frequent values."""
+        aggregates = (item.aggregate for item in self.node.aggregates)
+        return [each for each in aggregates if each.function in FREQUENT]
+
     @cached_property
-    def accumulators(self) -> tuple[Accumulator | Sketch, ...]:
-        """How each aggregate is computed."""
+    def bounded(self) -> BoundedSketch | None:
+        """What finds the frequent values, if they are wanted: a group then has a row for each."""
+        return BoundedSketch.of(self._frequent[0]) if self._frequent else None
+
+    @cached_property
+    def accumulators(self) -> tuple[Accumulator | Sketch | None, ...]:
+        """How each aggregate is computed; None for those that are about frequent values."""
         return tuple(accumulator_or_sketch(item.aggregate) for item in self.node.aggregates)
 
     @cached_property
@@ -129,7 +109,7 @@ class AggregatePanes(Stateful[PaneState]):
         fields = [pa.field(name, WORD) for name in ("at", "exp", "first", "second")]
         fields += [pa.field(f"key{i}", kind) for i, kind in enumerate(self.key_schema.types)]
         for i, each in enumerate(self.accumulators):
-            if not isinstance(each, Sketch):
+            if each is not None and not isinstance(each, Sketch):
                 fields += [pa.field(f"p{i}.{k}", kind) for k, kind in enumerate(each.types)]
         return pa.schema(fields)
 
@@ -141,9 +121,10 @@ class AggregatePanes(Stateful[PaneState]):
         return pa.schema(words + rows)
 
     @cached_property
-    def sketches(self) -> tuple[Sketch, ...]:
-        """The sketches among the aggregates."""
-        return tuple(each for each in self.accumulators if isinstance(each, Sketch))
+    def sketches(self) -> tuple[Sketch | BoundedSketch, ...]:
+        """The sketches among the aggregates; that of frequent values is the last."""
+        plain = tuple(each for each in self.accumulators if isinstance(each, Sketch))
+        return plain if self.bounded is None else (*plain, self.bounded)
 
     def initial_state(self) -> PaneState:
         """Return the state before the first instant."""
@@ -180,15 +161,20 @@ class AggregatePanes(Stateful[PaneState]):
         owners, count = frozen(owners.ravel()), len(panes)
         columns = [to_arrow(panes[:, i]) for i in range(4)]
         columns += [key.take(to_arrow(places)) for key in keys]
-        entries = []
         before = state.panes.num_rows
+        lifted = []
         for item, each in zip(self.node.aggregates, self.accumulators, strict=True):
+            if each is None:
+                continue
             values = arguments_of(item.aggregate, changes.rows)
             if isinstance(each, Sketch):
-                lifted = each.lift(values[0], owners, count)
-                entries.append(_renumbered(lifted, before + _words(lifted, "pane")))
+                lifted.append(each.lift(values[0], owners, count))
             else:
                 columns += each.by_group(each.lift(*values), Groups(owners, count))
+        if self.bounded is not None:
+            (values,) = arguments_of(self._frequent[0], changes.rows)
+            lifted.append(self.bounded.lift(values, owners, count))
+        entries = [_renumbered(each, before + _words(each, "pane")) for each in lifted]
         fresh = pa.RecordBatch.from_arrays(columns, schema=self.pane_schema)
         return PaneState(
             concat_batches([state.panes, fresh], self.pane_schema),
@@ -200,7 +186,7 @@ class AggregatePanes(Stateful[PaneState]):
         )
 
     def _rows(self, state: PaneState, living: Int64s, instant: int) -> pa.RecordBatch:
-        """Return the row of each group that has living panes."""
+        """Return the row of each group that has living panes, or one for each frequent value."""
         panes = state.panes.take(to_arrow(living))
         names = np.stack([_words(panes, "first"), _words(panes, "second")], axis=1)
         groups, places, owners = np.unique(names, axis=0, return_index=True, return_inverse=True)
@@ -211,19 +197,29 @@ class AggregatePanes(Stateful[PaneState]):
         columns = [panes.column(4 + i).take(to_arrow(places)) for i in range(keys)]
         place, sketch = 4 + keys, 0
         for each in self.accumulators:
-            if isinstance(each, Sketch):
-                held = state.entries[sketch]
-                owner = owner_of_pane[_words(held, "pane")]
-                there = np.flatnonzero(owner >= 0)
-                columns.append(each.finish(held.take(to_arrow(there)), owner[there], count))
+            if each is None:
+                columns.append(pa.nulls(count))
+            elif isinstance(each, Sketch):
+                held, owner = _entries(state.entries[sketch], owner_of_pane)
+                columns.append(each.finish(held, owner, count))
                 sketch += 1
             else:
                 partials = panes.columns[place : place + len(each.types)]
                 columns.append(each.finish(each.by_group(partials, Groups(owners, count))))
                 place += len(each.types)
+        if self.bounded is not None:
+            held, owner = _entries(state.entries[-1], owner_of_pane)
+            listed = self.bounded.listed(held, owner, count)
+            functions = [item.aggregate.function for item in self.node.aggregates]
+            columns = listed.columns([*[""] * keys, *functions], columns)
+            groups, count = groups[listed.owners], len(listed.owners)
         prints = fingerprints(columns, count)
         first, second = groups[:, 0], groups[:, 1]
-        born = joined_ids(first, second, np.full(count, instant, np.int64))
+        named = [first, second]
+        if self.bounded is not None:
+            # Several rows of a group are born at the same instant.
+            named += [prints.first, prints.second]
+        born = joined_ids(*named, np.full(count, instant, np.int64))
         words = [first, second, prints.first, prints.second, born]
         return pa.RecordBatch.from_arrays(
             [*(to_arrow(word) for word in words), *columns], schema=self.emitted_schema
@@ -298,8 +294,10 @@ class AggregatePanes(Stateful[PaneState]):
         return Size(state.panes.num_rows, sum(rows.nbytes for rows in held))
 
 
-def accumulator_or_sketch(aggregate: Aggregate) -> Accumulator | Sketch:
-    """Return how an aggregate of panes is computed."""
+def accumulator_or_sketch(aggregate: Aggregate) -> Accumulator | Sketch | None:
+    """Return how an aggregate of panes is computed; None if it is about frequent values."""
+    if aggregate.function in FREQUENT:
+        return None
     if aggregate.function not in SKETCHED:
         return accumulator_of(aggregate)
     if aggregate.function == "approx_count_distinct":
@@ -315,6 +313,13 @@ def _nothing(schema: pa.Schema) -> pa.RecordBatch:
 def _words(rows: pa.RecordBatch, name: str) -> Int64s:
     found: Int64s = rows.column(name).to_numpy(zero_copy_only=False)
     return found
+
+
+def _entries(held: pa.RecordBatch, owner_of_pane: Int64s) -> tuple[pa.RecordBatch, Int64s]:
+    """Return the entries of panes that have an owner, and their owners."""
+    owner = owner_of_pane[_words(held, "pane")]
+    there = np.flatnonzero(owner >= 0)
+    return held.take(to_arrow(there)), owner[there]
 
 
 def _renumbered(entries: pa.RecordBatch, panes: Int64s) -> pa.RecordBatch:

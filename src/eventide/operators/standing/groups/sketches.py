@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s, one_spelling
 from eventide.accumulators.json_lists import listed_as_json
@@ -26,6 +25,7 @@ from eventide.kernels.aggregates.sketches import (
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.checking import filled, require, require_within
 from eventide.operators.fingerprints import fingerprints
+from eventide.operators.standing.groups.counting import counted
 
 FEWEST_COUNTERS = 256
 COUNTERS_FOR_EACH = 8
@@ -112,19 +112,14 @@ class FrequentSketch:
         self, values: pa.Array, owners: Int64s, counts: Int64s, limit: int
     ) -> pa.RecordBatch:
         """Return the most frequent values of each owner, in order of owner, count and value."""
-        ranks = int64s(pc.rank(values, tiebreaker="dense").cast(pa.int64()))
-        pairs = np.stack([owners, ranks], axis=1)
-        pairs, places, inverse = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
-        totals = np.zeros(len(pairs), np.int64)
-        np.add.at(totals, inverse.ravel(), counts)
-        order = np.lexsort((pairs[:, 1], -totals, pairs[:, 0]))
-        ordered = pairs[order, 0]
-        within = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-        kept = order[within < limit]
-        return pa.RecordBatch.from_arrays(
-            [to_arrow(pairs[kept, 0]), values.take(to_arrow(places[kept])), to_arrow(totals[kept])],
-            schema=self.schema,
-        )
+        found = counted(values, owners, counts[:, np.newaxis])
+        kept = np.flatnonzero(found.ranks < limit)
+        columns = [
+            to_arrow(found.owners[kept]),
+            values.take(to_arrow(found.places[kept])),
+            to_arrow(found.amounts[kept, 0]),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 Sketch = DistinctSketch | FrequentSketch
