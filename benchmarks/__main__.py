@@ -44,6 +44,8 @@ from benchmarks.report import (
     store_section,
 )
 from benchmarks.setting import Setting
+from benchmarks.sharing.periodic import DAY_S, SECONDS, PeriodicSizes, run_periodic
+from benchmarks.sharing.periodic import QUERIES as PERIODIC_QUERIES
 from benchmarks.sharing.predicates import CONDITIONS, run_predicates
 from benchmarks.sharing.sets.report import SUBSCRIPTIONS, run_sets
 from benchmarks.sharing.windows import EVENTS as EVENTS_OF_SHARED_WINDOWS
@@ -136,11 +138,14 @@ def run_sharing(
         run_predicates(screen, machine, asked.conditions, write=write)
     if "sets" in parts:
         run_sets(screen, machine, asked.subscriptions, rivals_of(asked), write=write)
+    if "periodic" in parts:
+        sizes = PeriodicSizes(asked.periodic_queries, asked.periodic_before, SECONDS)
+        run_periodic(screen, machine, sizes, write=write)
 
 
 def parts_without_names(asked: argparse.Namespace) -> set[str]:
     """Return the parts to run whose cases have no names."""
-    parts = ("windows", "keys", "following", "shared-windows", "predicates", "sets")
+    parts = ("windows", "keys", "following", "shared-windows", "predicates", "sets", "periodic")
     return {part for part in parts if asked.part in {"all", part} and not asked.only}
 
 
@@ -154,7 +159,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
-    parts += ["algebra", "keys", "following", "shared-windows", "predicates", "sets"]
+    parts += ["algebra", "keys", "following", "shared-windows", "predicates", "sets", "periodic"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -187,6 +192,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--conditions", type=int, default=CONDITIONS, help="most of an index")
     parser.add_argument("--subscriptions", type=int, default=SUBSCRIPTIONS, help="of a set")
     parser.add_argument("--appends", type=int, default=APPENDS, help="that are followed")
+    parser.add_argument(
+        "--periodic-queries", type=int, default=PERIODIC_QUERIES, help="of a set of dashboards"
+    )
+    parser.add_argument(
+        "--periodic-before", type=int, default=DAY_S, help="seconds that fill their windows"
+    )
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"

@@ -82,10 +82,15 @@ QUERY_SETS = Section(
     "up to 400,000 live queries from their texts to their rows, against Siddhi; what a document "
     "on such systems reports, measured here",
 )
+PERIODIC = Section(
+    "Periodic queries",
+    "periodic.md",
+    "thousands of dashboards in one set, against a query for each, and against DuckDB",
+)
 SECTIONS = (
     *(QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS),
     *(STANDING, ALGEBRA, KEYS, FOLLOWING, SHARED_WINDOWS, PREDICATES),
-    QUERY_SETS,
+    *(QUERY_SETS, PERIODIC),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.report import Machine
-from benchmarks.sharing import windows
+from benchmarks.sharing import periodic, windows
 from benchmarks.sharing.windows import (
     LARGE,
     SHAPES,
@@ -42,3 +42,14 @@ def test_the_report_renders() -> None:
     page = windows_section(found, [("sum", "1 ms", "1", "2", "3")], [], Machine.here(), 10)
     assert f"batches of {SMALL:,} | 1,000 | 1.6 |" in page
     assert "| sum | 1 ms | 1 | 2 | 3 |" in page
+
+
+def test_periodic_queries_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periodic, "RATE", 500)
+    sizes = periodic.PeriodicSizes(20, 40, 11)
+    found = periodic.measured(sizes, 2)
+    assert found.rows > 0
+    assert found.nbytes > 0
+    assert len(periodic.figures(found)) == 6
+    section = periodic.periodic_section(found, Machine.here(), sizes)
+    assert "synopses" in section
