@@ -172,6 +172,20 @@ def test_a_set_can_be_paused(db: ev.Database) -> None:
     assert pairs(got) == [(0, 6), (0, 7)]
 
 
+def test_a_set_that_is_paused_takes_no_events_to_add_queries(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+    live = db.subscribe_many(TEXT, ROWS[:1], got.append)
+    live.pause()
+    append(db, 0, 6)
+    with pytest.raises(StateError, match="paused: new queries"):
+        live.add(TEXT, ROWS)
+    assert live.counters.events == 0
+    live.resume()
+    assert live.add(TEXT, ROWS) == range(1, 4)
+    live.finish()
+    assert pairs(got) == [(0, 6)]
+
+
 def test_rows_may_be_pulled(db: ev.Database) -> None:
     live = db.subscribe_many(TEXT, ROWS[:1])
     live.pulled()

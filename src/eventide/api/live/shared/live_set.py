@@ -92,10 +92,11 @@ class LiveSet(Subscription):
             return range(first, self.following)
 
     def check_may_add(self, wanted: AskedQueries) -> None:
-        """Refuse queries of a set that is finished, or whose names do not go with the others."""
+        """Refuse queries of a set that takes none, or whose names do not go with the others."""
         if self.finished:
             message = "the set is finished"
             raise StateError(message, hint="subscribe again")
+        self.check_not_paused("new queries begin after events that it has not seen")
         if self.following and (wanted.names is None) != (self.names is None):
             message = "some queries of the set have names and others have none"
             raise SchemaError(message, hint="give a dict of names and texts, or none at all")
