@@ -106,7 +106,8 @@ class Database(LiveCalls, ReplayCalls):
         index            attributes with a secondary index, or "auto"
         aggregates       more aggregates in the index, such as ["max2(speed)"]
         summaries        the attributes whose aggregates are in the index; all without it
-        keep, keep_bytes retention by age, such as "90 days", and by size
+        keep, keep_bytes retention by age, such as "90 days", and by size; with the name of a
+                         timestamp, each event is gone at the time that it names
         order            "time", or "arrival" to store events as they come and sort when read
         spare            how much leaves may grow by late events; 0.1 is a tenth
         """

@@ -39,6 +39,7 @@ Answer = Callable[[Snapshot, Sequence[AggregateCall], Sequence[int], Int64s | No
 """Answers aggregates over periods as store/reading/aggregate.py does: here, or on Spark."""
 
 PLAIN = re.compile(r"\*|\w+")
+NAME = re.compile(r"[^\W\d]\w*")
 CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*\)\s*")
 
 
@@ -109,9 +110,13 @@ class Stream:
         """
         return StreamFeed(self, capacity_rows)
 
-    def snapshot(self) -> Snapshot:
-        """Return what is stored now; later appends do not change it."""
-        return self.stored.snapshot()
+    def snapshot(self, *, now: Time | None = None) -> Snapshot:
+        """Return what is stored now; later appends do not change it.
+
+        In a stream whose events expire, now is the time of its newest event. With `now`, it is that
+        time if it is later, so that events expire although no others come.
+        """
+        return self.stored.snapshot(START_OF_TIME_US if now is None else instant(now))
 
     def events(
         self,
@@ -261,7 +266,10 @@ class Stream:
         return self.stored.drop_before(instant(time))
 
     def retain(self) -> int:
-        """Drop the events that `keep` and `keep_bytes` no longer keep; return how many."""
+        """Drop what `keep` and `keep_bytes` no longer keep; return how many events that were.
+
+        Whole segments are dropped. `compact` also frees events that have expired in others.
+        """
         return self.stored.retain()
 
     def thin(self, before: Time, *, level: int = 1) -> int:
@@ -408,8 +416,10 @@ def options_from(
     known = (present or StreamOptions()).to_json()
     for name, value in given.items():
         match name:
-            case "split" | "keep":
-                known[f"{name}_us"] = None if value is None else duration_us(as_duration(value))
+            case "split":
+                known["split_us"] = None if value is None else duration_us(as_duration(value))
+            case "keep":
+                known["keep_us"], known["keep_until"] = lifetime_of(value)
             case "commit_interval":
                 known["commit_interval_ms"] = max(1, duration_us(as_duration(value)) // 1000)
             case "index" if value == "auto":
@@ -431,6 +441,13 @@ def options_from(
             case _:
                 known[name] = value
     return StreamOptions.from_json(known)
+
+
+def lifetime_of(value: object) -> tuple[int | None, str | None]:
+    """Read how long events are kept: a length of time, or the attribute that says until when."""
+    if isinstance(value, str) and NAME.fullmatch(value):
+        return None, value
+    return None if value is None else duration_us(as_duration(value)), None
 
 
 def as_duration(value: object) -> Duration:

@@ -6,6 +6,7 @@ snapshot.py  a stream as it was at one moment
 source.py    what engines read: the `EventSource` protocol, and balanced slices
 memory.py    an Arrow table as an event source
 options.py   how a stream is stored
+lifetimes.py what is left of a stream whose events expire
 stats.py     statistics of a stream
 order.py     rows in order of (ts, _seq)
 

@@ -21,6 +21,7 @@ DEFAULT_SPARE = 0.1
 SPOKEN = {
     "split_us": "split",
     "keep_us": "keep",
+    "keep_until": "keep",
     "commit_interval_ms": "commit_interval",
     "indexes": "index",
     "auto_index": "index",
@@ -59,6 +60,7 @@ class StreamOptions:
     auto_index         whether the store adds and drops secondary indexes by what it measures
     spare              how much a leaf may grow by late events before it is split
     keep_us            retention: events older than this, measured from the newest, may go
+    keep_until         retention: the attribute that says when an event is gone; null is never
     keep_bytes         retention: the oldest segments go while the stream is larger
     zoneless           the times, `ts` or attributes, that Spark shows as TIMESTAMP_NTZ
     """
@@ -76,6 +78,7 @@ class StreamOptions:
     keep_us: int | None = None
     keep_bytes: int | None = None
     zoneless: tuple[str, ...] = ()
+    keep_until: str | None = None
 
     def __post_init__(self) -> None:
         one_of("durability", self.durability, get_args(Durability))
@@ -101,10 +104,27 @@ class StreamOptions:
             if schema.type_of(attribute) != TIMESTAMP:
                 message = f"option zoneless names {attribute!r}, which is no timestamp"
                 raise SchemaError(message, hint="it names ts, or attributes of type timestamp")
+        if self.keep_until is not None:
+            self.check_lifetimes(self.keep_until, schema)
         known = [BoundAggregate(*pair) for pair in self.aggregates if find_registered(pair[0])]
         # Raises if an aggregate lacks another that it needs: no segment could ever be written.
         SummaryLayout.of(schema, schema.names if self.summaries is None else self.summaries, known)
         return self
+
+    def check_lifetimes(self, attribute: str, schema: Schema) -> None:
+        """Refuse an attribute that cannot say when events are gone."""
+        times = [each.name for each in schema.attributes if each.type == TIMESTAMP]
+        there_are = f"it names a timestamp: {listed(times)}" if times else "there is no timestamp"
+        if attribute not in times:
+            message = f"option keep names {attribute!r}, which is no attribute of type timestamp"
+            raise SchemaError(message, hint=f'{there_are}; or it is a length such as "90 days"')
+        if schema.key:
+            message = f"a relation cannot keep its rows until {attribute!r}"
+            hint = "a row is there until another takes its place, or deletes it"
+            raise SchemaError(message, hint=hint)
+        if self.summaries is not None and attribute not in self.summaries:
+            message = f"option keep names {attribute!r}, which the index does not summarise"
+            raise SchemaError(message, hint=f"add {attribute!r} to summaries")
 
     def with_aggregate(self, name: str, attribute: str) -> StreamOptions:
         """Return the options with one more aggregate in the index."""
@@ -136,7 +156,11 @@ class StreamOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads back."""
-        return asdict(self)
+        entry = asdict(self)
+        if self.keep_until is None:
+            # Streams without it stay readable for what does not know it.
+            del entry["keep_until"]
+        return entry
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> StreamOptions:

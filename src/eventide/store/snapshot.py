@@ -47,7 +47,7 @@ class Snapshot:
         self.view = view
 
     def __reduce__(self) -> tuple[object, ...]:
-        tail, queue = self.memory
+        tail, queue = self.view.sorted_tail, self.view.sorted_queue
         # Whoever gets it reads the index itself.
         view = replace(self.view, tail=(tail,), queue=(queue,), directories={})
         return Snapshot, (self.path, view)
@@ -82,29 +82,38 @@ class Snapshot:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments, the open one last."""
+        """The segments, the open one last; without those of which some events have expired."""
         return self.view.segments
 
     @property
-    def memory(self) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """The events that are in no segment yet, each part in order."""
-        return self.view.sorted_tail, self.view.sorted_queue
+    def expiring(self) -> tuple[Segment, ...]:
+        """The segments of which some events have expired, and others have not."""
+        return () if self.view.expiring is None else self.view.expiring.segments
+
+    @property
+    def memory(self) -> tuple[pa.RecordBatch, ...]:
+        """The events that are in none of these segments, in memory, each part in order."""
+        held = (self.view.sorted_tail, self.view.sorted_queue)
+        return held if self.view.expiring is None else (*held, self.view.expiring.rows)
 
     @property
     def row_count(self) -> int:
         """How many events there are."""
         view = self.view
         open_rows = 0 if view.segment is None or view.segment.thinned else view.segment.rows
-        return self.manifest.segments.rows + open_rows + view.logged_rows
+        expiring = 0 if view.expiring is None else view.expiring.row_count
+        return self.manifest.segments.rows + open_rows + view.logged_rows + expiring
 
     @property
     def time_range(self) -> TimeRange:
         """[first ts, last ts + 1), or an empty range if there are no events."""
         periods = [(s.ts_min, s.ts_max) for s in self.segments if not s.thinned]
-        for rows in self.memory:
+        for rows in (self.view.sorted_tail, self.view.sorted_queue):
             if rows.num_rows:
                 ts = int64_view(rows.column(TS))
                 periods.append((int(ts[0]), int(ts[-1])))
+        if self.view.expiring is not None and self.view.expiring.row_count:
+            periods.append(self.view.expiring.extent[1:])
         if not periods:
             return NO_TIME
         return TimeRange(min(low for low, _ in periods), max(high for _, high in periods) + 1)
@@ -113,12 +122,13 @@ class Snapshot:
     def size(self) -> int:
         """How many bytes the events take on disk, with their indexes."""
         logged = self.view.log_end if self.view.logged_rows else 0
+        stored = (*self.segments, *self.expiring)
         indexed = sum(
             max((start + length for start, length in index.extents), default=0)
-            for segment in self.segments
+            for segment in stored
             for index in segment.indexes
         )
-        return sum(segment.bytes for segment in self.segments) + indexed + logged
+        return sum(segment.bytes for segment in stored) + indexed + logged
 
     @property
     def known_range(self) -> TimeRange:
@@ -133,7 +143,7 @@ class Snapshot:
     def rows_in(self, time_range: TimeRange) -> int:
         """Return about how many events a time range has, if segments are evenly filled."""
         total = 0.0
-        for segment in self.segments:
+        for segment in (*self.segments, *self.expiring):
             own = segment.time_range
             inside = own.intersect(time_range)
             share = max(0, inside.end_us - inside.start_us) / (own.end_us - own.start_us)
@@ -167,7 +177,8 @@ class Snapshot:
         wanted = self.wanted(columns, time_range, where or {})
         if where:
             opened(self.path).meter.ask(where)
-        return scan_parts(self.path, self.segments, self.memory, wanted)
+        logged = (self.view.sorted_tail, self.view.sorted_queue)
+        return scan_parts(self.path, self.segments, logged, wanted, self.view.expiring)
 
     def wanted(self, columns: Sequence[str], time_range: TimeRange, where: Where) -> Wanted:
         """Return what a scan asks for, checked against the schema."""
@@ -188,13 +199,16 @@ class Snapshot:
         """
         touched = [each for each in self.segments if time_range.overlaps(each.time_range)]
         sealed = tuple(each for each in touched if each is not self.view.segment)
-        tail, queue = (copied_within(rows, time_range) for rows in self.memory)
+        logged = (self.view.sorted_tail, self.view.sorted_queue)
+        tail, queue = (copied_within(rows, time_range) for rows in logged)
+        expiring = self.view.expiring
         view = replace(
             self.view,
             manifest=replace(self.manifest.bare(), segments=SegmentList(sealed)),
             segment=self.view.segment if len(sealed) < len(touched) else None,
             tail=(tail,),
             queue=(queue,),
+            expiring=None if expiring is None else expiring.touching(time_range),
             producers={},
         )
         return Snapshot(self.path, view)
@@ -233,7 +247,10 @@ class Snapshot:
                 periods += [(each.first_key[0], each.last_key[0], each.rows) for each in leaves]
             else:
                 periods += segment_periods(self.path, segment, time_range, target_rows // FINEST)
-        for rows in self.memory:
+        for segment in self.expiring:
+            if time_range.overlaps(segment.time_range):
+                periods += segment_periods(self.path, segment, time_range, target_rows // FINEST)
+        for rows in (self.view.sorted_tail, self.view.sorted_queue):
             found = chosen(rows, wanted, (TS,), cut=True) if where else rows
             if found.num_rows:
                 periods += memory_periods(int64_view(found.column(TS)))

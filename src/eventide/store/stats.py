@@ -53,15 +53,18 @@ class StreamStats:
     reduced: str | None
     """What the segment written now leaves out, because of the load."""
     dropped_before: int | None
+    expired_events: int
+    """How many events have expired, and still take room."""
     decisions: tuple[Decision, ...]
 
 
-def stats_of(snapshot: Snapshot, load: Load) -> StreamStats:
-    """Describe a stream."""
+def stats_of(snapshot: Snapshot, expired: int, load: Load) -> StreamStats:
+    """Describe a stream, of which so many events have expired and are stored all the same."""
     view = snapshot.view
-    tail, queue = snapshot.memory
+    tail, queue = view.sorted_tail, view.sorted_queue
     return StreamStats(
-        events=snapshot.row_count,
+        events=snapshot.row_count - expired,
+        expired_events=expired,
         bytes=snapshot.size,
         tail_events=tail.num_rows,
         queued_events=queue.num_rows,

@@ -212,7 +212,7 @@ class Store:
         snapshots = []
         for name in derived:
             while True:
-                snapshot = self.stream(name).snapshot()
+                snapshot = self.stream(name).everything()
                 source, target = (
                     each / STREAMS / name / QUERY_FOLDER for each in (self.path, copy.path)
                 )
@@ -220,7 +220,7 @@ class Store:
                     break
             snapshots.append(snapshot)
         rest = (name for name in there if name not in derived)
-        return [*snapshots, *(self.stream(name).snapshot() for name in rest)]
+        return [*snapshots, *(self.stream(name).everything() for name in rest)]
 
     def refuse_derived(self, name: str) -> None:
         """Refuse to append by hand to a stream whose events come from its query."""

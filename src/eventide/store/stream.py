@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from eventide.errors import StoreError, listed
-from eventide.instants import moment
+from eventide.instants import START_OF_TIME_US, moment
 from eventide.schema import Attribute, DataType, Schema
 from eventide.store.index.aggregates import registered
 from eventide.store.options import StreamOptions
@@ -24,6 +24,7 @@ from eventide.store.snapshot import Snapshot
 from eventide.store.stats import StreamStats, stats_of
 from eventide.store.upkeep.changes import (
     add_column,
+    as_of_now,
     change_options,
     commit_jobs,
     drop_before,
@@ -138,8 +139,26 @@ class StoredStream:
         with self.writing() as (_, view):
             remove_unlisted(self.path, staged, view)
 
-    def snapshot(self) -> Snapshot:
-        """Return the stream as it is now."""
+    def snapshot(self, least_us: int = START_OF_TIME_US) -> Snapshot:
+        """Return the stream as it is now, without events that have expired.
+
+        Now is the time of its newest event, or `least_us` if that is later.
+        """
+        view = self.current()
+        if view.manifest.options.keep_until is not None:
+            from eventide.store.lifetimes import living
+
+            view = living(self.path, view, least_us=least_us)
+        return Snapshot(self.path, view)
+
+    def snapshot_at(self, now_us: int) -> Snapshot:
+        """Return what is stored now, without the events that had expired at a time."""
+        from eventide.store.lifetimes import living
+
+        return Snapshot(self.path, living(self.path, self.current(), now_us))
+
+    def everything(self) -> Snapshot:
+        """Return all that is stored now: events too that have expired, and are not freed yet."""
         return Snapshot(self.path, self.current())
 
     def flush(self, *, seal: bool = False) -> None:
@@ -191,7 +210,7 @@ class StoredStream:
         Others may write meanwhile: the lock is held only for the commit. Returns the jobs that
         were committed; one whose segments have been replaced by then is not.
         """
-        jobs = plan(self.current().manifest)
+        jobs = plan(as_of_now(self.current()))
         try:
             results = run(jobs)
         except StoreError:
@@ -284,7 +303,8 @@ class StoredStream:
 
     def stats(self) -> StreamStats:
         """Describe what the stream holds, how it is stored, and what came in lately."""
-        return stats_of(self.snapshot(), opened(self.path).meter.load())
+        expired = self.everything().row_count - self.snapshot().row_count
+        return stats_of(self.everything(), expired, opened(self.path).meter.load())
 
     @property
     def options(self) -> StreamOptions:

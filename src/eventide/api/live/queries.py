@@ -265,6 +265,12 @@ class LiveQueries:
             position = {name: each.view.next_seq for name, each in stored.items()}
             group.begin(position, from_history=options.from_history)
             return
+        for name, each in stored.items():
+            if each.manifest.options.keep_until is not None:
+                message = (
+                    f"events of {name} expire: what it has had cannot be reported from then on"
+                )
+                raise SchemaError(message, hint="leave out start; from_history=True begins warm")
         since_us = START_OF_TIME_US if options.start == "beginning" else instant(options.start)
         group.begin(dict.fromkeys(stored, 0), since_us)
 

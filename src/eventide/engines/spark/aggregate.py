@@ -144,7 +144,15 @@ def rows_to_read(
 def only(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
     """Return some segments of a snapshot, without the events that are in none."""
     manifest = replace(snapshot.manifest.bare(), segments=SegmentList(segments))
-    view = replace(snapshot.view, manifest=manifest, segment=None, tail=(), queue=(), producers={})
+    view = replace(
+        snapshot.view,
+        manifest=manifest,
+        segment=None,
+        tail=(),
+        queue=(),
+        expiring=None,
+        producers={},
+    )
     return Snapshot(snapshot.path, view)
 
 

@@ -1,6 +1,7 @@
 """From a query to rows: scans, lookups in indexes, aggregates.
 
 scan.py       leaves of many segments and rows in memory as one sorted sequence
+expiring.py   segments of which some events have expired
 lookup.py     which leaves the secondary indexes rule out
 aggregate.py  aggregates over periods, from the index
 question.py   the aggregates that are asked for, and the partial columns that answer them

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -135,8 +135,54 @@ class MemoryRows:
         return chosen(self.content, wanted, names, cut=True)
 
 
-RowSource = StoredLeaf | MemoryRows
-Part = TypeVar("Part", StoredLeaf | MemoryRows, Segment | MemoryRows)
+class Lasting(Protocol):
+    """Segments that are read without some of their rows."""
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments."""
+        ...
+
+    @property
+    def attribute(self) -> str:
+        """The attribute that decides."""
+        ...
+
+    def left(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that are there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiringLeaf:
+    """One leaf, without the rows that have expired."""
+
+    leaf: StoredLeaf
+    expiring: Lasting
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are at most."""
+        return self.leaf.rows
+
+    @property
+    def first_key(self) -> Key:
+        """The key of its first row, or one before."""
+        return self.leaf.first_key
+
+    @property
+    def last_key(self) -> Key:
+        """The key of its last row, or one behind."""
+        return self.leaf.last_key
+
+    def read(self, wanted: Wanted, names: Sequence[str]) -> pa.RecordBatch:
+        """Return the rows that are wanted, in order."""
+        needed = list(dict.fromkeys((*names, self.expiring.attribute)))
+        return self.expiring.left(self.leaf.read(wanted, needed)).select(list(names))
+
+
+RowSource = StoredLeaf | ExpiringLeaf | MemoryRows
+Part = TypeVar("Part", StoredLeaf | ExpiringLeaf | MemoryRows, Segment | MemoryRows)
 
 
 @lru_cache(maxsize=256)
@@ -253,9 +299,10 @@ def scan_parts(
     segments: Sequence[Segment],
     memory: Sequence[pa.RecordBatch],
     wanted: Wanted,
+    expiring: Lasting | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of segments and of sorted rows in memory, in order, none empty."""
-    return rebatch(sorted_parts(folder, segments, memory, wanted))
+    return rebatch(sorted_parts(folder, segments, memory, wanted, expiring))
 
 
 def sorted_parts(
@@ -263,20 +310,27 @@ def sorted_parts(
     segments: Sequence[Segment],
     memory: Sequence[pa.RecordBatch],
     wanted: Wanted,
+    expiring: Lasting | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows in order, in batches of any size, some perhaps empty."""
+    every = segments if expiring is None else (*segments, *expiring.segments)
+    odd = frozenset() if expiring is None else frozenset(each.file for each in expiring.segments)
     parts: list[Segment | MemoryRows] = [
         segment
-        for segment in segments
+        for segment in every
         if not segment.thinned and wanted.time_range.overlaps(segment.time_range)
     ]
     parts += [memory_rows(rows) for rows in memory if rows.num_rows]
     for cluster in overlapping(sorted(parts, key=lambda part: part.first_key)):
         sources: list[RowSource] = []
         for part in cluster:
-            sources += (
-                [part] if isinstance(part, MemoryRows) else wanted_leaves(folder, part, wanted)
-            )
+            if isinstance(part, MemoryRows):
+                sources.append(part)
+            elif expiring is not None and part.file in odd:
+                leaves = wanted_leaves(folder, part, wanted)
+                sources += (ExpiringLeaf(leaf, expiring) for leaf in leaves)
+            else:
+                sources += wanted_leaves(folder, part, wanted)
         sources.sort(key=lambda source: source.first_key)
         yield from read_sources(sources, wanted)
 

@@ -87,11 +87,14 @@ class Manifest:
     decisions: tuple[Decision, ...] = ()
     dropped_before: int | None = None
     """Segments that ended before this time were dropped."""
+    clock_us: int | None = None
+    """The time of the newest event that is gone, if events have lifetimes: time never goes back."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads back."""
         # Only relations have a key: folders without any stay readable for what knows of none.
         key = {"key": list(self.schema.key)} if self.schema.key else {}
+        clock = {} if self.clock_us is None else {"clock": self.clock_us}
         return {
             "version": self.version,
             "stream_id": self.stream_id,
@@ -112,13 +115,14 @@ class Manifest:
             "retired": [[retired.file, retired.at_s] for retired in self.retired],
             "decisions": [[decision.at_s, decision.what] for decision in self.decisions],
             "dropped_before": self.dropped_before,
+            **clock,
         }
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any], folder: Path) -> Manifest:
         """Read what `to_json` wrote; listings are in the folder."""
         columns = entry["columns"]
-        dropped = entry["dropped_before"]
+        dropped, clock = entry["dropped_before"], entry.get("clock")
         return cls(
             version=whole(entry["version"]),
             stream_id=str(entry["stream_id"]),
@@ -141,6 +145,7 @@ class Manifest:
             retired=tuple(Retired(str(file), float(at_s)) for file, at_s in entry["retired"]),
             decisions=tuple(Decision(float(at_s), str(what)) for at_s, what in entry["decisions"]),
             dropped_before=None if dropped is None else whole(dropped),
+            clock_us=None if clock is None else whole(clock),
         )
 
     def check_listings(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from eventide.errors import SchemaError, listed
+from eventide.errors import SchemaError, StoreError, listed
 from eventide.instants import moment
 from eventide.schema import DELETED, Attribute, Schema
 from eventide.store.files.disk import remove
@@ -37,6 +37,10 @@ def change_options(
 ) -> StreamView:
     """Commit other options. They hold for the segment that begins next: `split` begins one."""
     options.checked(view.manifest.schema)
+    if options.keep_until is not None and any(each.thinned for each in view.manifest.segments):
+        message = f"{stream.folder.name} has periods of which only aggregates are left"
+        hint = "drop_before drops them; then keep can name an attribute"
+        raise StoreError(message, hint=hint)
     if split:
         view = flush(stream, view, everything=True, seal=True)
     return stream.commit_manifest(replace(view, manifest=replace(view.manifest, options=options)))
@@ -67,6 +71,9 @@ def drop_column(stream: OpenStream, view: StreamView, name: str) -> StreamView:
     if name in (*manifest.schema.key, DELETED) and manifest.schema.key:
         message = f"{name!r} belongs to a relation: it tells its rows apart, or that one is gone"
         raise SchemaError(message, hint="create another relation, and copy the rows")
+    if name == manifest.options.keep_until:
+        message = f"{name!r} says until when events are kept"
+        raise SchemaError(message, hint="configure(keep=None) keeps all of them from then on")
     view = flush(stream, view, everything=True, seal=True)
     manifest = view.manifest
     kept = [
@@ -183,13 +190,13 @@ def drop_before(
 
 def retain(stream: OpenStream, view: StreamView) -> tuple[StreamView, int]:
     """Drop what the stream's retention no longer keeps: whole segments, the oldest first."""
+    view, dropped = drop_expired(stream, view)
     options, segments = view.manifest.options, view.manifest.segments
     border: int | None = None
     if options.keep_us is not None and segments:
         # No event is newer than now: one from the future must not make all others old.
         newest = min(max(segment.ts_max for segment in view.segments), int(time.time() * 1e6))
         border = newest - options.keep_us
-    dropped = 0
     if border is not None:
         note = f"dropped events before {moment(border)}: older than the stream keeps them"
         view, dropped = drop_before(stream, view, border, note)
@@ -203,6 +210,32 @@ def retain(stream: OpenStream, view: StreamView) -> tuple[StreamView, int]:
             view, more = drop_before(stream, view, first.ts_max + 1, note)
             dropped += more
     return view, dropped
+
+
+def as_of_now(view: StreamView) -> Manifest:
+    """Return the manifest for work on segments; it says what time it is if events expire."""
+    if view.manifest.options.keep_until is None:
+        return view.manifest
+    from eventide.store.lifetimes import with_clock
+
+    return with_clock(view)
+
+
+def drop_expired(stream: OpenStream, view: StreamView) -> tuple[StreamView, int]:
+    """Drop the sealed segments of which every event has expired; return how many events."""
+    if view.manifest.options.keep_until is None:
+        return view, 0
+    from eventide.store.lifetimes import gone_segments
+
+    gone = gone_segments(as_of_now(view))
+    if not gone:
+        return view, 0
+    rows = sum(segment.rows for segment in gone)
+    note = f"dropped {rows:,} events that had expired, in {len(gone):,} segments"
+    manifest = noted(replaced(view.manifest, gone, (), time.time()), note)
+    done = stream.commit_manifest(replace(view, manifest=manifest))
+    sweep(stream.folder, done.files, view.manifest.files, time.time())
+    return done, rows
 
 
 def trim(stream: OpenStream, view: StreamView) -> StreamView:

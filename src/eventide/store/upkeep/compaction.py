@@ -101,7 +101,12 @@ def is_messy(run: Sequence[Segment], manifest: Manifest) -> bool:
         return True
     (segment,) = run
     has_dropped_columns = not set(segment.form.column_ids) <= set(manifest.column_ids)
-    return has_dropped_columns or segment.wasted > MOST_WASTED * segment.bytes
+    is_dead = False
+    if manifest.options.keep_until is not None:
+        from eventide.store.lifetimes import share_gone
+
+        is_dead = share_gone(manifest, segment) > MOST_WASTED
+    return has_dropped_columns or is_dead or segment.wasted > MOST_WASTED * segment.bytes
 
 
 def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> tuple[Segment, ...]:
@@ -110,6 +115,10 @@ def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> 
     names = tuple(manifest.schema.arrow.names)
     wanted = Wanted(StreamColumns(manifest.schema, manifest.column_ids), names, ALL_TIME, {})
     batches: Iterable[pa.RecordBatch] = scan_parts(folder, run, (), wanted)
+    if manifest.options.keep_until is not None:
+        from eventide.store.lifetimes import without_gone
+
+        batches = without_gone(manifest, batches)
     indexes, split_us = manifest.options.indexes, manifest.options.split_us
     if split_us is None:
         return write_segments(folder, form, batches, indexes)
@@ -139,7 +148,13 @@ def replaced(
         *unexpired(manifest, now_s),
         *(Retired(file, now_s) for file in sorted(files - still)),
     )
-    return replace(manifest, segments=SegmentList((*kept, *come)), retired=retired)
+    clock = manifest.clock_us
+    if manifest.options.keep_until is not None:
+        # What has expired stays so, even if the newest event is among what goes.
+        clock = max(segment.ts_max for segment in gone)
+        clock = clock if manifest.clock_us is None else max(clock, manifest.clock_us)
+    segments = SegmentList((*kept, *come))
+    return replace(manifest, segments=segments, retired=retired, clock_us=clock)
 
 
 def unexpired(manifest: Manifest, now_s: float) -> tuple[Retired, ...]:

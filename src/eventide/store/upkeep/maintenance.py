@@ -122,6 +122,9 @@ def thinning_jobs(folder: Path, manifest: Manifest, before: int, level: int) -> 
         message = f"cannot thin to level {level}"
         hint = "1 keeps the aggregates of each block of rows, 2 those of each 64 blocks, and so on"
         raise StoreError(message, hint=hint)
+    if manifest.options.keep_until is not None:
+        message = f"events of {folder.name} expire one by one: aggregates cannot stand for them"
+        raise StoreError(message, hint="compact() frees what has expired")
     return [
         Job("thin", folder, manifest, (segment,), level=level)
         for segment in manifest.segments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from eventide.errors import StoreError
-from eventide.store.upkeep.changes import choose_by_correlation, commit_jobs, retain
+from eventide.store.upkeep.changes import as_of_now, choose_by_correlation, commit_jobs, retain
 from eventide.store.upkeep.compaction import small_run
 from eventide.store.upkeep.maintenance import Job, run_here
 from eventide.store.writing.open_stream import OpenStream
@@ -36,7 +36,7 @@ def merge_small(stream: OpenStream) -> None:
     view = stream.view()
     try:
         while small := small_run(view.manifest.segments, view.manifest.options.split_us):
-            job = Job("merge", stream.folder, view.manifest, tuple(small))
+            job = Job("merge", stream.folder, as_of_now(view), tuple(small))
             commit_jobs(stream, view, [job], run_here([job]))
             view = stream.view()
     except (OSError, StoreError) as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from eventide.store.order import int64_view, sort_rows
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.writing.log import DamagedLogError, Record, RecordKind
+
+if TYPE_CHECKING:
+    from eventide.store.reading.expiring import ExpiringSegments
 
 MOST_BATCHES = 512
 SEQ_FIELD = pa.field(SEQ, pa.int64())
@@ -67,6 +70,10 @@ class StreamView:
     tail: tuple[pa.RecordBatch, ...] = ()
     queue: tuple[pa.RecordBatch, ...] = ()
     producers: Mapping[str, int] = field(default_factory=dict)
+    expiring: ExpiringSegments | None = None
+    """Segments of which some events are gone by now; they are in no other list then."""
+    now_us: int | None = None
+    """The time at which these events are there, if each names until when it is."""
     directories: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
     """What queries have computed from the segments' totals; views with the same segments share it.
     """

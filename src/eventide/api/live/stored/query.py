@@ -181,7 +181,8 @@ class StoredQuery:
         assert self.engine is not None
         progress = read_progress(self.folder)
         if progress is None:
-            state, start = self.engine.initial_state(), dict.fromkeys(self.inputs, 0)
+            state = self.engine.initial_state()
+            start = {name: first_read(each) for name, each in self.inputs.items()}
             first = Checkpoint(0, self.definition, start, 0, self.engine.dump(state))
             write_checkpoint(self.folder, first)
             self.memory = self.remembered(first, state)
@@ -347,3 +348,13 @@ class StoredQuery:
             Checkpoint(number, self.definition, memory.next_seqs, memory.emitted, state)
         )
         memory.place = place_of(self.folder, number)[0]
+
+
+def first_read(stream: StoredStream) -> int:
+    """Return the number of the first event that a new query reads.
+
+    Of a stream whose events expire that is the next one: the rows that are stored must not have
+    what is gone.
+    """
+    view = stream.current()
+    return 0 if view.manifest.options.keep_until is None else view.next_seq

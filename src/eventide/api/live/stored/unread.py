@@ -30,7 +30,7 @@ class UnreadEvents:
         cls, engine: LiveEngine, inputs: Mapping[str, StoredStream], next_seqs: Mapping[str, int]
     ) -> UnreadEvents:
         """Return what is stored now."""
-        found = {name: each.snapshot().since(next_seqs[name]) for name, each in inputs.items()}
+        found = {name: each.everything().since(next_seqs[name]) for name, each in inputs.items()}
         return cls(engine, next_seqs, found)
 
     def until(

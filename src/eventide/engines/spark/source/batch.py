@@ -248,7 +248,9 @@ class SliceReader(ds.DataSourceReader):
 
         What came after the snapshot agreed on is left out by its number.
         """
-        source = self.stored.snapshot()
+        _, before_seq, *now_us = found
+        # Every task leaves out what had expired at the same time.
+        source = self.stored.snapshot_at(*now_us) if now_us else self.stored.snapshot()
         slices: list[list[int]] = agreed(
             database_of(self.stored),
             self.name,
@@ -260,7 +262,6 @@ class SliceReader(ds.DataSourceReader):
         )
         columns = list(self.wanted.columns)
         numbered = columns if SEQ in columns else [*columns, SEQ]
-        _, before_seq = found
         for start_us, end_us in slices[first:end]:
             for batch in source.scan(numbered, TimeRange(start_us, end_us), self.wanted.where):
                 yield numbered_below(batch, before_seq).select(columns)
@@ -268,7 +269,8 @@ class SliceReader(ds.DataSourceReader):
 
 def identity(source: Snapshot) -> list[int]:
     """Return what tells a snapshot of a stream from all others of it."""
-    return [source.version, source.view.next_seq]
+    now_us = source.view.now_us
+    return [source.version, source.view.next_seq, *([] if now_us is None else [now_us])]
 
 
 def database_of(stored: StoredStream) -> Path:
