@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, call, kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, call, kernel, lean_kernel
 
 NEVER = 1 << 62
 """The position of an event that has not happened yet."""
@@ -201,6 +201,34 @@ def set_bits(holds: Bools, symbol: int, bits: Int64s) -> None:
     """Set the bit of a symbol in the rows on which its condition holds."""
     for i in range(len(holds)):
         bits[i] |= np.int64(holds[i]) << symbol
+
+
+@lean_kernel
+def divide_rows(
+    rows: tuple[Int64s, Int32s, Int64s],
+    first: int,
+    last: int,
+    part_of_key: Int64s,
+    first_key: Int64s,
+    place: Int64s,
+    divided: tuple[Int64s, Int32s, Int64s, Int64s],
+) -> None:
+    """Write the rows [first, last) part by part, in one pass: each part has a range of keys.
+
+    `rows` are times, keys and bits, and `divided` has these and the places of rows; the next row of
+    a part is written at `place`. Keys are numbered from the first one of their part.
+    """
+    ts, codes, bits = rows
+    part_ts, part_codes, part_bits, places = divided
+    for i in range(first, last):
+        key = codes[i]
+        part = part_of_key[key]
+        at = place[part]
+        place[part] = at + 1
+        part_ts[at] = ts[i]
+        part_codes[at] = key - first_key[part]
+        part_bits[at] = bits[i]
+        places[at] = i
 
 
 @kernel

@@ -252,15 +252,13 @@ class Derivation:
             base + share.step_keys,
         )
 
-    def bits_of(self, rows: pa.RecordBatch) -> Int64s:
-        """Return which conditions are true on each row, one bit for each."""
-        bits = np.zeros(rows.num_rows, np.int64)
+    def add_bits(self, rows: pa.RecordBatch, bits: Int64s) -> None:
+        """Set a bit for each condition that is true on a row."""
         for symbol, each in enumerate(self.situations):
             holds = evaluate(each.condition, rows)
             if holds.null_count:
                 holds = pc.fill_null(holds, False)
             set_bits(frozen(to_numpy(holds)), symbol, bits)
-        return frozen(bits)
 
     def by_key(
         self, states: KeyStates, runs: Runs, count: int
