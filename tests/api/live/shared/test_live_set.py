@@ -17,7 +17,7 @@ from eventide.api.live.query import LiveQuery
 from eventide.api.live.row_queue import LiveRows
 from eventide.api.live.shared.asked import AskedQueries
 from eventide.api.live.shared.sets import PlannedSet
-from eventide.errors import BindError, IngestError, SchemaError, StateError
+from eventide.errors import BindError, IngestError, SchemaError, StateError, StoreError
 
 TEXT = "SELECT symbol, price FROM trades WHERE symbol = $symbol AND price > $least"
 ROWS = [{"symbol": "a", "least": 5}, {"symbol": "b", "least": 2.5}, {"symbol": "a", "least": 8}]
@@ -351,3 +351,12 @@ def test_queries_may_have_a_column_query_themselves(db: ev.Database) -> None:
     append(db, 0, 10)
     live.finish()
     assert [row for each in got for row in each.rows()] == [{"_query": 0, "query": 10}]
+
+
+def test_texts_of_a_set_may_publish_streams(db: ev.Database) -> None:
+    text = "SELECT price AS paid FROM FILTER {price > $least} (trades) PUBLISH dear"
+    db.subscribe_many(text.replace("$least", "5"))
+    assert "dear" in db.streams()
+    with pytest.raises(StoreError, match="dear exists already"):
+        db.subscribe_many([text.replace("$least", "6")])
+    assert len(db.subscribe_many({"all": "SELECT paid FROM dear"})) == 1

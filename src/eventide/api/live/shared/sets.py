@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eventide.api.live.shared.asked import AskedQueries
 from eventide.api.named import NamedQueries
+from eventide.api.published import publish
 from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.live.sharing.planned import ManyPlanner, PlannedQueries
@@ -15,6 +16,7 @@ from eventide.engines.standing.choice import best_plan
 from eventide.errors import EventideError
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.texts import NamedTexts
+from eventide.lang.sql.statement import read_statement
 from eventide.plan.events.written import refuse_written
 from eventide.plan.nodes import stored_streams
 from eventide.plan.sharing.part_rows import part_numbers
@@ -72,10 +74,18 @@ class SetPlanner:
 
     def plan(self, wanted: AskedQueries, first: int) -> PlannedSet:
         """Plan queries, which are numbered from `first` on."""
+        self.publish(wanted)
         self.look_up_names()
         planned = planned_queries(self.planner, wanted, first)
         lone = {number: self.lone(plan) for number, plan in planned.lone.items()}
         return PlannedSet(planned, lone, self.catalog)
+
+    def publish(self, wanted: AskedQueries) -> None:
+        """Define the streams that texts in CEL publish."""
+        for place in range(len(wanted.texts) if len(wanted) else 0):
+            if "publish" in wanted.texts[place].lower():
+                text, params = wanted.query(place)
+                publish(self.named, read_statement(text), params)
 
     def look_up_names(self) -> None:
         """Forget what has been planned if names mean something else by now."""
