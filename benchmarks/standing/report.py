@@ -19,6 +19,7 @@ from benchmarks.report import (
     table_lines,
 )
 from benchmarks.standing.chains import CHAIN_CASES
+from benchmarks.standing.frequent import FREQUENT_CASES
 from benchmarks.standing.groups import GROUP_CASES
 from benchmarks.standing.joins import JOIN_CASES
 from benchmarks.standing.links import LINK_CASES
@@ -38,6 +39,7 @@ STANDING_CASES = (
     *CHAIN_CASES,
     *LIVE_CASES,
     *GROUP_CASES,
+    *FREQUENT_CASES,
     *RIVAL_CASES,
 )
 

@@ -26,6 +26,7 @@ from benchmarks.standing.data import (
     scaled,
     sided,
 )
+from benchmarks.standing.frequent import accuracy
 from benchmarks.standing.groups import HOLISTIC, check_holistic, panes
 from benchmarks.standing.joins import (
     NAMED_ORDERS,
@@ -166,6 +167,15 @@ def test_panes_give_what_tuples_give_and_are_fewer(setting: StandingSetting) -> 
     kept = [line for line in lines if line.eventide.endswith("kept")]
     assert kept
     assert all(line.theirs is not None and line.ours < line.theirs for line in kept)
+
+
+def test_frequent_values_keep_their_bounds(setting: StandingSetting) -> None:
+    found = accuracy(setting)
+    shares = [each.ours for each in found if "found" in each.eventide]
+    assert len(shares) == 9
+    assert all(0.0 <= share <= 1.0 for share in shares)
+    assert max(shares) > 0.5
+    assert all(0.0 < each.ours < 1.0 for each in found if "pairs" in each.eventide)
 
 
 def test_pairs_are_those_of_duckdb() -> None:

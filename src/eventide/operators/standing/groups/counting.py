@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 from eventide.accumulators.columns import int64s
 from eventide.kernels.compiled import Int64s
 
+_SPARSE = 4
+"""With more possible pairs than this for each value, those that occur are numbered."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedCounts:
@@ -31,15 +34,21 @@ def counted(values: pa.Array, owners: Int64s, amounts: Int64s) -> RankedCounts:
     in_order = _in_order(values)
     width = int(in_order.max(initial=0)) + 1
     names = owners * width + in_order
-    order = np.argsort(names, kind="stable")
-    names = names[order]
-    starts = np.flatnonzero(np.diff(names, prepend=-1))
-    sums = np.add.reduceat(amounts[order], starts, axis=0) if len(starts) else amounts[:0]
-    whose, which = np.divmod(names[starts], width)
-    ranked = np.lexsort((which, -sums[:, 0], whose))
-    whose = whose[ranked]
+    most = (int(owners.max(initial=0)) + 1) * width
+    known = np.arange(most) if most <= _SPARSE * len(names) else None
+    if known is None:
+        known, names = np.unique(names, return_inverse=True)
+    first = np.full(len(known), -1)
+    first[names[::-1]] = np.arange(len(names) - 1, -1, -1)
+    sums = np.zeros((amounts.shape[1], len(known)), np.int64)
+    for total, amount in zip(sums, amounts.T, strict=True):
+        np.add.at(total, names, amount)
+    there = np.flatnonzero(first >= 0)
+    whose, which = np.divmod(known[there], width)
+    ranked = np.lexsort((which, -sums[0, there], whose))
+    there, whose = there[ranked], whose[ranked]
     within = np.arange(len(whose)) - np.searchsorted(whose, whose)
-    return RankedCounts(whose, order[starts][ranked], sums[ranked], within)
+    return RankedCounts(whose, first[there], sums[:, there].T, within)
 
 
 def _in_order(values: pa.Array) -> Int64s:
