@@ -67,6 +67,7 @@ BETWEEN_ROOMS = {
     ("plan/sharing/template", "plan/windows/nodes"),
     ("plan/sharing/windows", "plan/windows/nodes"),
     # Standing queries over groups become such windows, and the changes of their rows.
+    ("engines/live/sharing/windows", "plan/standing/nodes"),
     ("operators/sharing/refreshes", "plan/standing/nodes"),
     ("plan/sharing/refreshes", "plan/standing/nodes"),
     ("plan/sharing/refreshes", "plan/standing/windows"),

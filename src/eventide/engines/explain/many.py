@@ -19,7 +19,7 @@ from eventide.engines.live.sharing.engine import SharedQueries, shared_of
 from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.live.sharing.run import TemplateRun
 from eventide.engines.live.sharing.tree import SharedStates
-from eventide.engines.live.sharing.windows import WindowsRun
+from eventide.engines.live.sharing.windows import RefreshDelays, WindowsRun
 from eventide.kernels.compiled import Int64s
 from eventide.operators.sharing.predicate_index import PredicateIndex
 from eventide.plan.explain import explain
@@ -93,6 +93,7 @@ def run_lines(run: TemplateRun, numbers: Int64s, state: SharedStates) -> Iterato
     if run.windows is not None:
         yield from indented(explain(run.windows.node).splitlines(), 9)
         yield from indented(list(synopsis_lines(run.windows)), 9)
+        yield from indented(list(delay_lines(run.windows.delays)), 9)
 
 
 def synopsis_lines(windows: WindowsRun) -> Iterator[str]:
@@ -108,6 +109,15 @@ def synopsis_lines(windows: WindowsRun) -> Iterator[str]:
         yield f"synopsis of {of}: {users:,} {'query' if users == 1 else 'queries'}"
     if len(order) > MOST_SYNOPSES:
         yield f"and {len(order) - MOST_SYNOPSES:,} more synopses"
+
+
+def delay_lines(delays: RefreshDelays) -> Iterator[str]:
+    """Yield how late refreshes were, if there were any."""
+    if delays.rows:
+        yield (
+            f"refreshes: {delays.rows:,} rows, at most {format_duration(delays.most_us)} of event "
+            f"time behind; {delays.overdue:,} when the next refresh was due as well"
+        )
 
 
 def roles(run: TemplateRun, numbers: Int64s, state: SharedStates) -> Iterator[str]:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eventide.accumulators.columns import int64s
 from eventide.engines.build import Building, build_live_tree, operators_of
 from eventide.engines.live.feeds import within
 from eventide.engines.live.sharing.known import KnownPortions
 from eventide.errors import StateError
+from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.operator import Operator, Size
 from eventide.operators.sharing.refreshes import ReportRefreshes
@@ -27,6 +29,7 @@ from eventide.plan.sharing.portion import Portion
 from eventide.plan.sharing.query_windows import AskedWindow, QueryWindows
 from eventide.plan.sharing.refreshes import Refreshed
 from eventide.plan.sharing.windows import ManyWindows
+from eventide.plan.standing.nodes import AT, EXP
 from eventide.schema import INT64, SEQ, row_schema
 
 FROM_THE_START = 0
@@ -46,6 +49,24 @@ def refreshed(node: Refreshed, how: Building) -> tuple[Operator[Any], ...]:  # n
     return (ReportRefreshes(node),)
 
 
+@dataclass(slots=True)
+class RefreshDelays:
+    """How far event time had gone on when refreshes were computed."""
+
+    rows: int = 0
+    """How many rows of refreshes there were."""
+    most_us: int = 0
+    overdue: int = 0
+    """How many of them were of refreshes after which the next one was due as well."""
+
+    def add(self, ended: pa.RecordBatch, until_us: int) -> None:
+        """Note the rows of refreshes that are computed when time has come to an instant."""
+        at, exp = (int64s(ended.column(name)) for name in (AT, EXP))
+        self.rows += len(at)
+        self.most_us = max(self.most_us, until_us - int(at.min()))
+        self.overdue += int((exp < until_us).sum())
+
+
 @dataclass
 class WindowsRun:
     """Windows in a state: changed in place by steps, and as queries come and go."""
@@ -54,6 +75,7 @@ class WindowsRun:
     table: QueryWindows
     tree: OperatorTree
     states: States = field(default=())
+    delays: RefreshDelays = field(default_factory=RefreshDelays)
 
     @classmethod
     def of(cls, windows: ManyWindows, scans: Mapping[str, Scan]) -> WindowsRun:
@@ -91,6 +113,8 @@ class WindowsRun:
         leaf = self.tree.leaves[0]
         rows = within(events[self.stream].select(leaf.schema.names), leaf.scan.time_range)
         self.states, ended = self.tree.step(self.states, (rows,), until_us)
+        if self.node.refreshes and ended.num_rows and until_us != END_OF_TIME_US:
+            self.delays.add(ended, until_us)
         return ended
 
     def reached(self, until_us: int) -> int:
