@@ -147,6 +147,10 @@ def test_a_stream_has_what_has_not_expired(
         for step in taking:
             stream = taken(stream, naive, step)
             assert scanned(stream.snapshot()) == naive.living().scan(NAMES)
+            snapshot = stream.snapshot()
+            held = sum(segment.rows for segment in snapshot.segments)
+            held += sum(part.num_rows for part in snapshot.memory)
+            assert held == snapshot.row_count == len(naive.living().rows)
         check(stream.snapshot(), naive.living(), time_range)
         assert not list(verify_stream(stream))
 

@@ -146,12 +146,11 @@ def with_segments(
     partly = ends.those(~whole & (ends.last > now_us))
     columns = StreamColumns(view.manifest.schema, view.manifest.column_ids)
     expiring = ExpiringSegments(folder, columns, ends.attribute, now_us, partly) if partly else None
-    before = None if held is None else held.ends.first > held.now_us
-    if held is not None and before is not None and np.array_equal(before, whole):
+    if held is not None and held.found.expiring is not None and held.now_us <= now_us and partly:
+        expiring = held.found.expiring.later(now_us, partly)
+    if held is not None and np.array_equal(ends.first > held.now_us, whole):
         # The same segments are whole: what was computed of them still holds.
         known = held.found
-        if known.expiring is not None and held.now_us == now_us:
-            expiring = known.expiring
         manifest = replace(view.manifest, segments=known.manifest.segments)
         return replace(
             view,

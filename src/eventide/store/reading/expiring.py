@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from eventide.arrays import no_rows
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import SEQ, TS
-from eventide.store.order import int64_view
+from eventide.store.order import int64_view, sort_rows
 from eventide.store.reading.scan import StreamColumns, Wanted, scan_parts
 from eventide.store.segments.segment import Segment
 
@@ -47,6 +47,10 @@ class ExpiringSegments:
     attribute: str
     now_us: int
     segments: tuple[Segment, ...]
+    earlier: pa.RecordBatch | None = None
+    """What was left of some of them at an earlier time, with all columns, in order."""
+    unread: tuple[Segment, ...] = ()
+    """Those of them whose events are not in `earlier`."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Without the events that were read: whoever gets it reads what it needs.
@@ -57,7 +61,20 @@ class ExpiringSegments:
         """Return the same of some of its segments; None if there are none."""
         if len(segments) == len(self.segments):
             return self
-        return replace(self, segments=tuple(segments)) if segments else None
+        return replace(self, segments=tuple(segments), earlier=None) if segments else None
+
+    def later(self, now_us: int, segments: tuple[Segment, ...]) -> ExpiringSegments:
+        """Return the same at a later time, when more segments have begun to expire.
+
+        Those of its segments that are not among them have no events any more.
+        """
+        after = replace(self, now_us=now_us, segments=segments)
+        rows = self.__dict__.get("rows")
+        if rows is None:
+            return replace(after, earlier=None)
+        known = {segment.file for segment in self.segments}
+        unread = tuple(each for each in segments if each.file not in known)
+        return replace(after, earlier=rows, unread=unread)
 
     def scan(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         """Yield the wanted events that are not gone, in order, in batches."""
@@ -72,11 +89,21 @@ class ExpiringSegments:
         """All events that are not gone, in order, with all columns."""
         schema = self.columns.schema.arrow
         wanted = Wanted(self.columns, tuple(schema.names), ALL_TIME, {})
-        return pa.concat_batches([no_rows(schema), *self.scan(wanted)])
+        if self.earlier is None:
+            return pa.concat_batches([no_rows(schema), *self.scan(wanted)])
+        # Each event that comes ends some others: what is left is not read again for that.
+        left = self.left(self.earlier)
+        if not self.unread:
+            return left
+        begun = replace(self, segments=self.unread, earlier=None)
+        return sort_rows(pa.concat_batches([left, *begun.scan(wanted)]))
 
     @cached_property
     def extent(self) -> tuple[int, int, int]:
         """How many events are not gone, and the times of the first and the last of them."""
+        if self.earlier is not None:
+            ts = int64_view(self.rows.column(TS))
+            return (len(ts), int(ts[0]), int(ts[-1])) if len(ts) else NO_EVENTS
         count = first = last = 0
         for rows in self.scan(Wanted(self.columns, (TS, SEQ), ALL_TIME, {})):
             if rows.num_rows:
