@@ -120,6 +120,32 @@ def test_all_parts_together_are_the_snapshot_agreed_on(
     assert speeds(reader, parts) == sorted([*range(5, 250_000), *late])
 
 
+def test_all_parts_leave_out_what_had_expired_at_one_time(
+    tmp_path: Path, execution: list[str]
+) -> None:
+    schema = {"speed": "float64", "until": "timestamp"}
+    leases = ev.open(tmp_path / "db").create_stream("leases", schema, keep="until")
+    leases.append(lasting(0, 100_000, 60_000))
+    wanted = SliceWanted(("speed",), ALL_TIME, {}, frozenset())
+    reader = SliceReader(leases.stored, wanted, "reader")
+    parts = reader.partitions()
+    execution[0] = "second"
+    leases.append(lasting(100_000, 120_000, 60_000))
+    found = speeds(reader, parts[-1:])
+    # What comes while tasks run ends others, for the next execution only.
+    leases.append(lasting(120_000, 130_000, 60_000))
+    found += speeds(reader, parts[:-1])
+    assert sorted(found) == list(range(60_000, 120_000))
+    execution[0] = "third"
+    assert speeds(reader, parts) == list(range(70_000, 130_000))
+
+
+def lasting(start: int, end: int, seconds: int) -> pa.Table:
+    """Return events of which each is there for some seconds."""
+    until = table(start + seconds, end + seconds).column("ts")
+    return table(start, end).append_column("until", until)
+
+
 def table(start: int, end: int) -> pa.Table:
     seconds = pa.array(range(start, end))
     times = pa.array([second * 1_000_000 for second in range(start, end)], pa.timestamp("us"))
