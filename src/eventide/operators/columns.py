@@ -20,6 +20,8 @@ BLOCK_BYTES = 128 << 20
 """Batches are not concatenated beyond this size: a column of text holds at most 2 GiB."""
 FEW_TEXTS = 4096
 """Up to this many different texts are numbered by our own kernel, which is quicker than Arrow's."""
+FEW_ROWS = 512
+"""To copy so few rows takes no longer than to keep them apart."""
 MANY_ROWS = 4096
 """Arrow itself numbers and filters fewer rows than this in less time."""
 
@@ -56,6 +58,16 @@ def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.R
     if not filled:
         return no_rows(schema)
     return pa.concat_batches(filled)
+
+
+def with_later(
+    batches: Sequence[pa.RecordBatch], rows: pa.RecordBatch
+) -> tuple[pa.RecordBatch, ...]:
+    """Return batches and rows that follow, as few batches: a row is copied a few times at most."""
+    found = [*batches, rows]
+    while len(found) > 1 and found[-2].num_rows <= FEW_ROWS + 2 * found[-1].num_rows:
+        found[-2:] = [concat_batches(found[-2:], rows.schema)]
+    return tuple(found)
 
 
 def in_blocks(

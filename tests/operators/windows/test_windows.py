@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -277,3 +278,27 @@ def test_equal_zeros_give_one_key_and_one_extreme_whichever_comes_first() -> Non
     for zeros in ([0.0, -0.0], [-0.0, 0.0]):
         (row,) = eventide.sql(text, s=pa.table({"ts": [0, 1], "x": zeros})).rows()
         assert [math.copysign(1, value) for value in row.values()] == [1, 1]
+
+
+@pytest.mark.parametrize(("size", "slide"), [(40, 40), (40, 10)])
+def test_a_step_copies_few_of_the_partials(
+    size: int, slide: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventide.operators.columns.FEW_ROWS", 4)
+    tree = build_tree(window_plan(size, slide))
+    rows = [event(n // 10, car=f"car {n * 7 % 60}", _seq=n, gear=n) for n in range(400)]
+    whole, results = tree.step(tree.initial_state(), (to_batch(rows),), END_OF_TIME_US)
+    states, found, kept = tree.initial_state(), list[dict[str, Any]](), 0
+    for row in rows:
+        before = states[-1].oldest
+        states, some = tree.step(states, (to_batch([row]),), row["ts"])
+        found += plain_rows(some)
+        kept += states[-1].oldest is before
+        assert len(states[-1].later) <= 10
+        assert states[-1].rows == states[-1].partials.num_rows
+    assert tree.dump(tree.load(tree.dump(states))) == tree.dump(states)
+    states, some = tree.step(states, (to_batch([]),), END_OF_TIME_US)
+    assert kept > 300
+    found += plain_rows(some)
+    assert Counter(map(str, found)) == Counter(map(str, plain_rows(results)))
+    assert states[-1].rows == whole[-1].rows == 0

@@ -35,7 +35,7 @@ from eventide.operators.checking import (
     require_instant,
     require_within,
 )
-from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.columns import concat_batches, encode_keys, with_later
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Size
@@ -112,18 +112,21 @@ class AggregateWindows(Stateful[WindowState]):
         self, state: WindowState, rows: pa.RecordBatch, until_us: int
     ) -> tuple[WindowState, pa.RecordBatch]:
         """Take events for a state of which nothing is ahead."""
-        partials = concat_batches([state.partials, self.lift(rows)], self.partial_schema)
-        merged_rows = state.merged_rows
-        closes = self.closes_window(partials, state, until_us)
+        layers = (state.oldest, *state.later)
+        if rows.num_rows:
+            layers = with_later(layers, self.lift(rows))
+        closes = self.closes_window(layers[0], state, until_us)
+        closed_us = max(state.closed_us, until_us)
         # Merging when the rows have doubled keeps memory near one partial a pane and key, at a
         # constant cost for each event.
-        if closes or partials.num_rows > 2 * merged_rows + 65_536:
-            partials = self.merge(partials)
-            merged_rows = partials.num_rows
-        closed_us = max(state.closed_us, until_us)
+        count = sum(each.num_rows for each in layers)
+        if not closes and count <= 2 * state.merged_rows + 65_536:
+            after = WindowState(layers[0], state.merged_rows, closed_us, later=layers[1:])
+            return after, no_rows(self.output_schema)
+        partials = self.merge(concat_batches(layers, self.partial_schema))
         if not closes:
-            nothing = no_rows(self.output_schema)
-            return WindowState(partials, merged_rows, closed_us), nothing
+            after = WindowState(partials, partials.num_rows, closed_us)
+            return after, no_rows(self.output_schema)
         results = self.close(partials, state.closed_us, closed_us)
         partials = self.still_needed(partials, closed_us)
         return WindowState(partials, partials.num_rows, closed_us), results
@@ -134,8 +137,8 @@ class AggregateWindows(Stateful[WindowState]):
 
     def size(self, state: WindowState) -> Size:
         """Return the size of the state."""
-        held = [part.partials for part in state.parts]
-        return Size(sum(each.num_rows for each in held), sum(each.nbytes for each in held))
+        parts = state.parts
+        return Size(sum(each.rows for each in parts), sum(each.nbytes for each in parts))
 
     @property
     def merges_in_any_order(self) -> bool:

@@ -32,13 +32,35 @@ class WindowState:
     """The partials of panes that open windows still need, and how far windows have closed.
 
     The first `merged_rows` were merged. Those `ahead` are further, each further than the one
-    before.
+    before. Rows that came `later` are kept apart from the `oldest`, so that a step does not copy
+    all of them.
     """
 
-    partials: pa.RecordBatch
+    oldest: pa.RecordBatch
     merged_rows: int = 0
     closed_us: int = START_OF_TIME_US
     ahead: tuple[WindowState, ...] = ()
+    later: tuple[pa.RecordBatch, ...] = ()
+
+    @property
+    def layers(self) -> tuple[pa.RecordBatch, ...]:
+        """The partials, the oldest first."""
+        return (self.oldest, *self.later)
+
+    @property
+    def partials(self) -> pa.RecordBatch:
+        """The partials as one batch."""
+        return concat_batches(self.layers, self.oldest.schema)
+
+    @property
+    def rows(self) -> int:
+        """How many partials there are."""
+        return sum(each.num_rows for each in self.layers)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return sum(each.nbytes for each in self.layers)
 
     @property
     def alone(self) -> WindowState:
@@ -72,7 +94,7 @@ def together(parts: Iterable[WindowState]) -> WindowState:
         known = by_time.get(part.closed_us)
         by_time[part.closed_us] = part if known is None else as_one(known, part)
     first, *others = by_time.values()
-    return replace(first, ahead=tuple(each for each in others if each.partials.num_rows))
+    return replace(first, ahead=tuple(each for each in others if each.rows))
 
 
 def as_one(part: WindowState, other: WindowState) -> WindowState:
