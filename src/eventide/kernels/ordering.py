@@ -103,8 +103,8 @@ def sort_pairs(
     least, most = numbers[0], numbers[0]
     for i in range(count):
         least, most = min(least, numbers[i]), max(most, numbers[i])
-    sorted_numbers[:] = numbers
-    sorted_others[:] = others
+    for i in range(count):
+        sorted_numbers[i], sorted_others[i] = numbers[i], others[i]
     held_numbers, held_others = np.empty(count, np.int64), np.empty(count, np.int64)
     starts = np.empty(DIGIT_VALUES, np.int64)
     shift = 0
@@ -123,8 +123,8 @@ def sort_pairs(
             starts[digit] += 1
             held_numbers[place] = sorted_numbers[i]
             held_others[place] = sorted_others[i]
-        sorted_numbers[:] = held_numbers
-        sorted_others[:] = held_others
+        for i in range(count):
+            sorted_numbers[i], sorted_others[i] = held_numbers[i], held_others[i]
         shift += DIGIT_BITS
 
 

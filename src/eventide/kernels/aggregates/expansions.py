@@ -44,7 +44,8 @@ def write_expansion(digits: Int64s, special: Int64s, spare: Int64s, out: Floats)
     if special[UPPER] > 0 or special[LOWER] > 0:
         out[0] = np.inf if special[UPPER] > 0 else -np.inf
         return
-    spare[:] = digits
+    for i in range(len(spare)):
+        spare[i] = digits[i]
     for place in range(len(out)):
         found = read_sum(spare, 0, DIGITS, 0)
         if found == 0.0:

@@ -50,7 +50,8 @@ def grow_tree(values: Int64s, tree: Int64s) -> None:
     initialised with the smallest number.
     """
     size = len(tree) // 2
-    tree[size : size + len(values)] = values
+    for i in range(len(values)):
+        tree[size + i] = values[i]
     for node in range(size - 1, 0, -1):
         tree[node] = max(tree[2 * node], tree[2 * node + 1])
 

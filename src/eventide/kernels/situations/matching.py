@@ -54,8 +54,10 @@ def plan_if_drifted(averages: MovingAverages, linked: Int64s, orders: Int64s) ->
             drifted = True
     if not drifted:
         return
-    planned_sizes[:] = sizes
-    planned_shares[:] = shares
+    for i in range(len(sizes)):
+        planned_sizes[i] = sizes[i]
+    for i in range(len(shares)):
+        planned_shares[i] = shares[i]
     if improve_orders(sizes, shares, linked, orders):
         counts[1] += 1
         counts[2] = max(OBSERVED_BETWEEN, counts[2] // 2)

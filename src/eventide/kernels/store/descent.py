@@ -134,7 +134,8 @@ def summarise_float_part(values: Floats, valid: Bools, start: int, end: int, wor
     numbers = words.view(np.float64)
     words[COUNT] = counts[0]
     numbers[SMALLEST], numbers[LARGEST] = extremes[0, 0], extremes[1, 0]
-    numbers[SUM : SUM + 4] = moments[:, 0]
+    for i in range(4):
+        numbers[SUM + i] = moments[i, 0]
     numbers[LEAST] = least[0]
 
 
