@@ -117,11 +117,6 @@ class Slices:
         """What kernels read of it."""
         return SliceTree(self.begins, self.ends, self.blocks, self.cells, self.epochs)
 
-    @property
-    def rows(self) -> int:
-        """How many rows the slices have."""
-        return int((self.ends[0, : self.count] - self.begins[0, : self.count]).sum())
-
     def append(self, rows: SliceRows) -> None:
         """Add slices that are complete."""
         first, count = self.count, len(rows.times)

@@ -25,7 +25,7 @@ from eventide.accumulators.columns import int64s
 from eventide.arrays import no_rows, to_arrow
 from eventide.errors import PlanError
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
-from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.sharing.nodes import Covers, SliceRuns
 from eventide.kernels.sharing.slices import (
     FAR_US,
@@ -339,28 +339,44 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
 
         Synopses that no query reads are forgotten as well.
         """
-        slices, table = state.slices, self.table
+        slices = state.slices
         # Windows that are not closed begin there or later.
         ends = np.full(len(state.windows), NEVER)
         set_due(state.kinds, near(state.closed_us), np.ones(len(ends), np.bool_), ends)
         begins = ends - state.kinds.sizes
         first = int(np.searchsorted(slices.times[: slices.count], begins.min()))
-        kept = self.without_gone(state, slices.from_slice(first))
-        cuts = np.zeros(len(kept.times), np.bool_)
-        if len(kept.times):
-            mark_cuts(frozen(kept.times), state.kinds, begins, cuts)
-        epochs = epochs_of(kept.epochs, table.starts)
-        cuts[1:] |= epochs[1:] != epochs[:-1]
-        needed = int(cuts.sum()) + 1
-        if 2 * needed > slices.count and 2 * len(kept.cells) > slices.rows:
+        times, epochs = (each[first : slices.count] for each in (slices.times, slices.epochs))
+        needed = int(self.cuts_needed(state, times, epochs, begins).sum()) + 1
+        if 2 * needed > slices.count and not self.is_half_gone(state):
             state.enough = 2 * slices.count
             return
         state.enough = 2 * needed
+        kept = self.without_gone(state, slices.from_slice(first))
+        cuts = self.cuts_needed(state, kept.times, kept.epochs, begins)
         state.slices = Slices.empty(self.partials)
         if len(kept.times):
-            kept = SliceRows(kept.times, epochs, kept.starts, kept.cells, kept.partials)
+            kept = replace(kept, epochs=epochs_of(kept.epochs, self.table.starts))
             state.slices.append(regrouped(kept, self.partials, cuts, state.known))
         self.forget_cells(state)
+
+    def cuts_needed(
+        self, state: ManyWindowsState, times: Int64s, epochs: Int64s, begins: Int64s
+    ) -> Bools:
+        """Return which slices some window needs apart from those before, of windows from a time."""
+        cuts = np.zeros(len(times), np.bool_)
+        if len(times):
+            mark_cuts(frozen(times.copy()), state.kinds, begins.copy(), cuts)
+        own = epochs_of(epochs, self.table.starts)
+        cuts[1:] |= own[1:] != own[:-1]
+        return cuts
+
+    def is_half_gone(self, state: ManyWindowsState) -> bool:
+        """Whether half of the rows are in synopses that no query reads."""
+        here = np.isin(state.known.synopsis_of, list(self.table.synopses.conditions))
+        if here.all():
+            return False
+        rows = here[state.slices.cells[: state.slices.log.end]]
+        return 2 * int(rows.sum()) <= len(rows)
 
     def without_gone(self, state: ManyWindowsState, rows: SliceRows) -> SliceRows:
         """Return slices without the synopses that no query reads."""
