@@ -169,6 +169,8 @@ class Shared:
             self.take(events(second, min(500, until_s - second), BEFORE_RATE, self.seq))
         for each in self.windows:
             (state,) = each.states
+            # Refreshes would have made the blocks of slices one after the other.
+            state.slices.grow(state.known)
             set_due(state.times, near(state.closed_us), each.table.births > 0, state.due)
             state.next_due = int(state.due.min())
 
