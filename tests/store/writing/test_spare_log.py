@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,7 +17,17 @@ from eventide.store.segments.manifest import decode_manifest, encode_manifest, m
 from eventide.store.upkeep.repair import repair_stream
 from eventide.store.upkeep.verify import verify_stream
 from eventide.store.writing.log import SPARE_NAME, stamp_of
-from eventide.store.writing.log_sectors import SECTOR, logs_before
+from eventide.store.writing.log_sectors import (
+    CONTENT,
+    FILE_SIZE,
+    MOST_LOGS,
+    SECTOR,
+    in_sectors,
+    is_unwritten,
+    logs_before,
+    next_stamp,
+    tag_of,
+)
 from eventide.store.writing.open_stream import OPENED, OpenStream, opened
 from tests.store.events import at, new_stream, reopened, times, tiny_files
 from tests.store.writing.faults import FailingDisk, using
@@ -76,6 +87,43 @@ def test_another_process_goes_on_with_such_a_log(stream: StoredStream) -> None:
     again = reopened(stream)
     assert times(again.snapshot()) == list(range(start + 30))
     assert all(each.severity == "info" for each in verify_stream(again))
+
+
+def stamps_with_alike_tags() -> Iterator[bytes]:
+    """Stamps of files in which the tags of the first two logs have the same last byte."""
+    for number in count():
+        stamp = number.to_bytes(FILE_SIZE, "big") + bytes(4)
+        following = next_stamp(stamp)
+        assert following is not None
+        if tag_of(stamp) >> 56 == tag_of(following) >> 56:
+            yield stamp
+
+
+def test_another_process_sees_what_is_in_a_log_whose_tag_is_like_that_of_the_one_before(
+    tmp_path: Path,
+) -> None:
+    """One file in 256 has such logs: their sectors were taken for unwritten, and written over."""
+    stamps = stamps_with_alike_tags()
+    with (
+        tiny_files(),
+        patch("eventide.store.writing.log.first_stamp", side_effect=lambda: next(stamps)),
+    ):
+        test_another_process_goes_on_with_such_a_log(new_stream(tmp_path))
+
+
+def test_no_log_takes_its_own_sectors_for_unwritten() -> None:
+    file = bytes(FILE_SIZE)
+    alike = 0
+    for number in range(MOST_LOGS):
+        stamp = file + number.to_bytes(4, "big")
+        before = [file + each.to_bytes(4, "big") for each in range(number)]
+        alike += any(tag_of(each) >> 56 == tag_of(stamp) >> 56 for each in before)
+        (sector,) = in_sectors(bytes([1]) * CONTENT, stamp)
+        assert not is_unwritten(sector.tobytes(), stamp)
+        if before:
+            (older,) = in_sectors(bytes([1]) * CONTENT, before[-1])
+            assert is_unwritten(older.tobytes(), stamp)
+    assert alike > 0
 
 
 def test_a_reader_reads_only_what_is_new(stream: StoredStream) -> None:
