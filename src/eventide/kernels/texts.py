@@ -37,14 +37,16 @@ def number_texts(
     low: Words,
     high: Words,
     numbers: Int32s,
+    known: int,
     codes: Int32s,
     first: Int64s,
 ) -> int:
     """Number distinct texts in order of first occurrence; return how many there are.
 
     Text i is the bytes [offsets[i], offsets[i + 1]) of `words`, which has `SPARE_BYTES` behind
-    them. `low`, `high` and `numbers`, -1 where a place is free, are a hash table; its size is a
-    power of two. `codes[i]` is the number of text i, `first[n]` the first text with number n.
+    them. `low`, `high` and `numbers`, -1 where a place is free, are a hash table of `known` texts;
+    its size is a power of two. `codes[i]` is the number of text i, `first[n]` the first text with
+    number known + n.
     Returns `TOO_LONG` for a text over `LONGEST_TEXT`, `TOO_MANY` if `first` is full.
     """
     shift = np.uint64(65)
@@ -53,7 +55,7 @@ def number_texts(
         if np.int64(1) << np.int64(np.uint64(64) - shift) >= len(numbers):
             break
     mask = np.int64(len(numbers) - 1)
-    count = 0
+    count = known
     for i in range(len(codes)):
         start = np.int64(offsets[i])
         length = np.int64(offsets[i + 1]) - start
@@ -68,10 +70,10 @@ def number_texts(
         while numbers[place] >= 0 and (low[place] != one or high[place] != other):
             place = (place + np.int64(1)) & mask
         if numbers[place] < 0:
-            if count == len(first):
+            if count - known == len(first):
                 return TOO_MANY
             low[place], high[place], numbers[place] = one, other, count
-            first[count] = i
+            first[count - known] = i
             count += 1
         codes[i] = numbers[place]
     return count

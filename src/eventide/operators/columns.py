@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import one_spelling
-from eventide.arrays import no_rows, to_arrow, to_numpy
+from eventide.arrays import TEXT, no_rows, to_arrow, to_numpy
 from eventide.errors import EvaluationError
 from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
-from eventide.kernels.texts import SPARE_BYTES, number_texts
+from eventide.kernels.texts import SPARE_BYTES, Words, number_texts
 from eventide.operators.fingerprints import list_bytes
 
 BLOCK_BYTES = 128 << 20
@@ -28,6 +28,9 @@ MANY_ROWS = 4096
 
 Numbered = tuple[Int32s, list[pa.Array], int]
 """The number of each row's key, the columns of the keys by number, and how many there are."""
+
+TextTable = tuple[Words, Words, Int32s]
+"""A hash table of texts; see `kernels/texts.py`."""
 
 _FEWER = "select fewer or shorter columns, or keep less in a window"
 
@@ -168,10 +171,33 @@ def short_texts(column: pa.Array) -> tuple[Int32s, Int64s] | None:
 
     None if the column has few rows, nulls, long texts or many different ones.
     """
-    if column.type != pa.string() or len(column) < MANY_ROWS or column.null_count:
+    if len(column) < MANY_ROWS or column.type.id != TEXT or column.null_count:
         return None
+    return number_more(column, text_table(), 0)
+
+
+def text_table() -> TextTable:
+    """Return a table without texts."""
+    low, high = np.zeros((2, 4 * FEW_TEXTS), np.uint64)
+    return low, high, np.full(4 * FEW_TEXTS, -1, np.int32)
+
+
+def number_more(column: pa.Array, table: TextTable, known: int) -> tuple[Int32s, Int64s] | None:
+    """Number texts by a table of `known` ones, and put others into it with the next numbers.
+
+    Returns the number of each text, and the first row with each new one. None if texts are long, or
+    would be more than `FEW_TEXTS`: then the table is spoilt. There are no nulls.
+    """
+    offsets, words = text_words(column)
+    codes, first = np.empty(len(column), np.int32), np.empty(FEW_TEXTS - known, np.int64)
+    count = number_texts(offsets, words, *table, known, codes, first)
+    return (frozen(codes), first[: count - known]) if count >= 0 else None
+
+
+def text_words(column: pa.Array) -> tuple[Int32s, Words]:
+    """Return where each text begins and ends, and the bytes of all of them as kernels read them."""
     _, bounds, data = column.buffers()
-    offsets = np.frombuffer(bounds, np.int32)[column.offset :][: len(column) + 1]
+    offsets = np.frombuffer(bounds, np.int32, len(column) + 1, 4 * column.offset)
     begin, end = int(offsets[0]), int(offsets[-1])
     if end + SPARE_BYTES < (0 if data is None else data.size) and data.address % 8 == 0:
         words = np.frombuffer(data, np.uint64, data.size // 8)
@@ -180,9 +206,4 @@ def short_texts(column: pa.Array) -> tuple[Int32s, Int64s] | None:
         if begin < end:
             words.view(np.uint8)[: end - begin] = np.frombuffer(data, np.uint8)[begin:end]
         offsets = offsets - np.int32(begin) if begin else offsets
-    size = 4 * FEW_TEXTS
-    low, high = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
-    numbers = np.full(size, -1, np.int32)
-    codes, first = np.empty(len(column), np.int32), np.empty(FEW_TEXTS, np.int64)
-    count = number_texts(frozen(offsets), frozen(words), low, high, numbers, codes, first)
-    return (frozen(codes), first[:count]) if count >= 0 else None
+    return frozen(offsets), frozen(words)

@@ -100,8 +100,8 @@ def mark_rows(
 ) -> bool:
     """Write which conditions hold at each row in key order; False if a number is NaN.
 
-    Row i in key order is row `order[i]`; there may be rows that are in no key. `lying` has room for
-    all rows.
+    Row i in key order is row `order[i]`; there may be rows that are in no key. `lying` has a bit
+    for every condition of a row that is known to fail; the others are added.
     """
     for column in range(len(floats)):
         has_nan = False
@@ -109,7 +109,6 @@ def mark_rows(
             has_nan |= floats[column, row] != floats[column, row]
         if has_nan:
             return False
-    lying[:] = np.uint64(0)
     mark_lying(floats, of_floats, lying)
     mark_lying(ints, of_ints, lying)
     for i in range(len(order)):

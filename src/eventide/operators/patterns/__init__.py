@@ -3,7 +3,7 @@
 match.py       the operator: rows in, matches out, undecided rows kept
 state.py       its state, written_state.py: as bytes; found.py: input and output of the matchers
 outcome.py     the error that a matcher ended with
-masks.py       conditions on single rows, as a bit of each row; row_tests.py: comparisons at once
+masks.py       conditions on single rows, as a bit of each row; row_tests.py: most of them at once
 conditions.py  conditions on the match, for the search; compiler.py, aggregates.py, leaves.py,
                registers.py, liveness.py and values.py are its parts
 measures.py    MEASURES; one_row.py and all_rows.py for each output

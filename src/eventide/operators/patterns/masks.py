@@ -271,12 +271,13 @@ def operand_of(expression: Expression) -> Operand | None:
 class LocalCondition:
     """A condition on one row: `plain` over the columns it `reads` and those of its leaves.
 
-    If it consists only of comparisons that all have to hold, these are `comparisons`.
+    All of its `parts` have to hold. If these are nothing but comparisons, they are `comparisons`.
     """
 
     plain: Expression
     reads: tuple[str, ...]
     leaves: tuple[Leaf, ...]
+    parts: tuple[Expression, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
 
     @classmethod
@@ -289,11 +290,12 @@ class LocalCondition:
             Leaf(at.argument, at.shift, name, tuple(sorted(columns_of(at.argument))))
             for at, name in found.items()
         )
-        compared = [comparison_of(part) for part in conjuncts(condition)]
+        parts = tuple(conjuncts(condition))
+        compared = [comparison_of(part) for part in parts]
         comparisons = tuple(each for each in compared if each is not None)
         if len(comparisons) < len(compared):
             comparisons = ()
-        return cls(plain, tuple(sorted(reads)), tuple(leaves), comparisons)
+        return cls(plain, tuple(sorted(reads)), tuple(leaves), parts, comparisons)
 
     def holding(self, by_key: RowsByKey) -> Bools:
         """Return whether the condition holds, for each row in key order."""

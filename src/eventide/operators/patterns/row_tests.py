@@ -1,15 +1,17 @@
-"""Conditions that are nothing but comparisons of plain numbers, for one kernel to compute."""
+"""Conditions made of comparisons of plain numbers, for one kernel, and of tests of single texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.arrays import TEXT, to_arrow, to_numpy
 from eventide.kernels.compiled import frozen
 from eventide.kernels.patterns.marks import (
     EQUAL,
@@ -21,7 +23,19 @@ from eventide.kernels.patterns.marks import (
     Comparisons,
     mark_rows,
 )
-from eventide.operators.patterns.masks import LocalCondition, Masks, Operand, RowsByKey
+from eventide.operators.columns import FEW_TEXTS, number_more, text_table
+from eventide.operators.expressions.evaluate import evaluate_predicate
+from eventide.operators.patterns.masks import (
+    LocalCondition,
+    Masks,
+    Operand,
+    RowsByKey,
+    comparison_of,
+    unwrapped,
+)
+from eventide.plan.expressions import At, Column, Expression, columns_of, walk
+from eventide.plan.failing import can_fail
+from eventide.schema import STRING
 
 HOW = {
     "<": LESS,
@@ -70,26 +84,105 @@ def is_shifted(facts: Sequence[int]) -> bool:
     return facts[LEFT_SHIFT] != 0 or facts[RIGHT_SHIFT] != 0
 
 
+@dataclass(frozen=True, slots=True)
+class TextCondition:
+    """A condition on nothing but one column of text, that of the tested row."""
+
+    name: str
+    plain: Expression
+
+
+def text_condition_of(condition: Expression) -> TextCondition | None:
+    """Return a condition as one on a column of text, if it is such a one and cannot fail."""
+    names = columns_of(condition)
+    if len(names) != 1 or can_fail(condition):
+        return None
+    shifted: dict[At, str] = {}
+    plain = unwrapped(condition, shifted, names)
+    kinds = {part.type for part in walk(plain) if isinstance(part, Column)}
+    if kinds != {STRING} or shifted:
+        return None
+    (name,) = names
+    return TextCondition(name, plain)
+
+
+class TextMarks:
+    """The conditions of some variables on one column of text, and the texts that have been seen.
+
+    Bit v of `failing[n]` says that a condition of variable v does not hold for text number n. When
+    there are too many texts, all are forgotten. Threads may ask at the same time.
+    """
+
+    def __init__(self, name: str, conditions: Sequence[tuple[int, Expression]]) -> None:
+        self.name = name
+        self.conditions = conditions
+        self.asked = Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all texts."""
+        self.table = text_table()
+        self.count = 0
+        self.failing = np.zeros(FEW_TEXTS, np.uint64)
+
+    def mark(self, rows: pa.RecordBatch, lying: Masks) -> bool:
+        """Mark the rows where conditions fail; False if there are nulls, or long or many texts."""
+        column = rows.column(self.name)
+        if column.type.id != TEXT or column.null_count:
+            return False
+        if not len(column):
+            return True
+        with self.asked:
+            known = self.count
+            found = number_more(column, self.table, known)
+            if found is None:
+                self.forget()
+                found = number_more(column, self.table, 0) if known else None
+                if found is None:
+                    self.forget()
+                    return False
+            codes, first = found
+            if len(first):
+                self.learn(column.take(to_arrow(first)))
+            lying |= self.failing[codes]
+        return True
+
+    def learn(self, texts: pa.Array) -> None:
+        """Compute the conditions on texts with the next numbers."""
+        rows = pa.RecordBatch.from_arrays([texts], [self.name])
+        failing = self.failing[self.count : self.count + len(texts)]
+        for variable, condition in self.conditions:
+            holds = to_numpy(evaluate_predicate(condition, rows))
+            failing |= ~holds * np.uint64(1 << variable)
+        self.count += len(texts)
+
+
 @dataclass(frozen=True)
 class RowTests:
-    """The conditions of all variables, if every one is made of comparisons of plain numbers."""
+    """The conditions of all variables, if they compare plain numbers or test single texts."""
 
     float_names: tuple[str, ...]
     int_names: tuple[str, ...]
     of_floats: Comparisons
     of_ints: Comparisons
     all_bits: np.uint64
+    texts: tuple[TextMarks, ...] = ()
 
     @classmethod
     def of(cls, conditions: Sequence[LocalCondition | None], schema: pa.Schema) -> RowTests | None:
-        """Collect the comparisons of conditions; None if there is anything else, or nothing."""
-        floats, ints = Gathered(), Gathered()
+        """Collect the parts of conditions; None if there is anything else, or nothing."""
+        floats, ints, texts = Gathered(), Gathered(), dict[str, list[tuple[int, Expression]]]()
         for number, condition in enumerate(conditions):
             if condition is None:
                 continue
-            if not condition.comparisons:
-                return None
-            for each in condition.comparisons:
+            for part in condition.parts:
+                each = comparison_of(part)
+                if each is None:
+                    of_text = text_condition_of(part)
+                    if of_text is None:
+                        return None
+                    texts.setdefault(of_text.name, []).append((number, of_text.plain))
+                    continue
                 operands = (each.left, each.right)
                 is_float = {
                     schema.field(operand.name).type == pa.float64()
@@ -103,7 +196,7 @@ class RowTests:
                 if wanted is ints and any(value not in INT64_RANGE for value in constants):
                     return None
                 wanted.add(number, int(HOW[each.symbol]), operands)
-        if not (floats.facts or ints.facts):
+        if not (floats.facts or ints.facts or texts):
             return None
         return cls(
             tuple(floats.names),
@@ -111,15 +204,18 @@ class RowTests:
             floats.comparisons(np.float64),
             ints.comparisons(np.int64),
             np.uint64((1 << len(conditions)) - 1),
+            tuple(TextMarks(name, asked) for name, asked in texts.items()),
         )
 
     def masks_of(self, by_key: RowsByKey) -> Masks | None:
-        """Return, for each row in key order, which hold; None if numbers are null or NaN."""
+        """Return, for each row in key order, which hold; None if values are null or unusual."""
         floats = stacked(by_key.rows, self.float_names, np.float64)
         ints = stacked(by_key.rows, self.int_names, np.int64)
         if floats is None or ints is None:
             return None
-        lying, masks = np.empty(by_key.rows.num_rows, np.uint64), np.empty(by_key.count, np.uint64)
+        lying, masks = np.zeros(by_key.rows.num_rows, np.uint64), np.empty(by_key.count, np.uint64)
+        if not all(each.mark(by_key.rows, lying) for each in self.texts):
+            return None
         order, offsets = frozen(by_key.order), frozen(by_key.offsets)
         asked = (self.of_floats, self.of_ints, order, offsets, self.all_bits)
         plain = mark_rows(floats, ints, *asked, lying, masks)
