@@ -63,6 +63,11 @@ def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.R
     return pa.concat_batches(filled)
 
 
+def unchecked_take(column: pa.Array, places: pa.Array) -> pa.Array:
+    """Return the values at places that are known to be there: not to look takes half the time."""
+    return pc.take(column, places, boundscheck=False)
+
+
 def with_later(
     batches: Sequence[pa.RecordBatch], rows: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, ...]:

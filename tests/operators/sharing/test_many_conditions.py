@@ -91,3 +91,26 @@ def test_all_ways_to_find_conditions_agree_with_each_condition(
         index.drop(gone)
         held = {number: each for number, each in held.items() if number not in set(gone.tolist())}
         check(index, held, batch(rng, 50))
+
+
+def varied(rng: np.random.Generator, condition: Expression) -> Expression:
+    """Return a condition with other numbers in it."""
+    if isinstance(condition, Literal) and condition.type in (INT64, FLOAT64):
+        value = condition.type.arrow.to_pandas_dtype()(draw(rng, 1)[0]).item()
+        return Literal(value, condition.type)
+    if not isinstance(condition, Call):
+        return condition
+    arguments = tuple(varied(rng, each) for each in condition.arguments)
+    return Call(condition.function, arguments, condition.type)
+
+
+@pytest.mark.parametrize("seed", range(100 if EXPLORING else 6))
+def test_conditions_that_differ_in_numbers_are_tested_together(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shapes = [random_condition(rng, depth) for depth in (0, 1, 1, 2)]
+    # An event meets more of them than are put in order one by one.
+    new = [varied(rng, shapes[place % len(shapes)]) for place in range(400)]
+    numbers = rng.permutation(len(new))
+    index = PredicateIndex(ROW)
+    index.add(numbers, new)
+    check(index, dict(zip(numbers.tolist(), new, strict=True)), batch(rng, 40))

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.growing import longer
+from eventide.kernels.ordering import ascends
 from eventide.kernels.sharing.conditions.matching import (
     BLOCK,
     SearchedEvents,
@@ -162,9 +163,11 @@ class PredicateIndex:
             )
             found = [keys for each in segments for keys in self._keys(each, events, texts, span)]
             keys = found[0] if len(found) == 1 else np.concatenate(found)
-            if by_number or len(segments) > 1 or segments[0].repeats:
+            repeats = any(each.repeats for each in segments)
+            wants_order = by_number or len(segments) > 1 or repeats
+            if wants_order and not ascends(frozen(keys[:-1]), frozen(keys[1:])):
                 keys.sort()
-            if any(each.repeats for each in segments):
+            if repeats:
                 keys = keys[np.diff(keys, prepend=-1) != 0]
             numbers = (keys & ((1 << shift) - 1)) + least
             parts.append(((keys >> shift) + origin, numbers))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
+from eventide.kernels.sharing.queries import look_up_queries
 from eventide.plan.sharing.part_rows import PARTS_FROM
 
 LEAF_BITS = 4
@@ -23,8 +24,13 @@ class QueryNumbers:
         self.end = 0
         self.count = 0
         """How many queries there are."""
-        self.templates: Int32s = np.empty(0, np.int32)
-        self.rows: Int32s = np.empty(0, np.int32)
+        self.known: Int32s = np.empty((0, 2), np.int32)
+        """The place of the template of each query, and that of its constants, side by side."""
+
+    @property
+    def templates(self) -> Int32s:
+        """The places of templates."""
+        return self.known[:, 0]
 
     def add(self, numbers: Int64s, template: int, first_row: int) -> None:
         """Note queries of a template whose constants are its rows from `first_row` on."""
@@ -37,24 +43,22 @@ class QueryNumbers:
         places = numbers - self.first
         self.count += int((self.templates[places] == GONE).sum())
         self.templates[places] = template
-        self.rows[places] = np.arange(first_row, first_row + len(numbers), dtype=np.int32)
+        self.known[places, 1] = np.arange(first_row, first_row + len(numbers), dtype=np.int32)
 
     def reach_back(self, first: int) -> None:
         """Make room for numbers from `first` on."""
         missing = self.first - first
         if missing > 0:
-            before = np.full(missing, GONE, np.int32)
-            self.templates = np.concatenate([before, self.templates])
-            self.rows = np.concatenate([before, self.rows])
+            self.known = np.concatenate([np.full((missing, 2), GONE, np.int32), self.known])
             self.first = first
 
     def reserve(self, end: int) -> None:
         """Make room for numbers before `end`."""
         needed = end - self.first
-        if needed > len(self.templates):
-            room = max(needed, 2 * len(self.templates), 64)
-            self.templates = grown(self.templates, room)
-            self.rows = grown(self.rows, room)
+        if needed > len(self.known):
+            larger = np.full((max(needed, 2 * len(self.known), 64), 2), GONE, np.int32)
+            larger[: len(self.known)] = self.known
+            self.known = larger
         self.end = max(self.end, end)
 
     def drop(self, numbers: Int64s) -> None:
@@ -65,8 +69,9 @@ class QueryNumbers:
 
     def of(self, numbers: Int64s) -> tuple[Int32s, Int32s]:
         """Return the places of templates, and of rows of constants, of queries that are here."""
-        places = numbers - self.first
-        return self.templates[places], self.rows[places]
+        templates, rows = (np.empty(len(numbers), np.int32) for _ in range(2))
+        look_up_queries(frozen(numbers), self.first, self.known, templates, rows)
+        return templates, rows
 
     def here(self, numbers: Int64s) -> Bools:
         """Return which of any numbers are those of queries that are here."""
@@ -83,7 +88,7 @@ class QueryNumbers:
     @property
     def nbytes(self) -> int:
         """How many bytes they take."""
-        return int(self.templates.nbytes + self.rows.nbytes)
+        return int(self.known.nbytes)
 
 
 class AllNumbers:
@@ -143,13 +148,6 @@ class AllNumbers:
     def nbytes(self) -> int:
         """How many bytes they take."""
         return self.queries.nbytes + self.parts.nbytes
-
-
-def grown(values: Int32s, room: int) -> Int32s:
-    """Return an array with more room, marked as gone."""
-    larger = np.full(room, GONE, np.int32)
-    larger[: len(values)] = values
-    return larger
 
 
 def entries(numbers: Int64s, leaf: int) -> Int64s:

@@ -14,7 +14,10 @@ from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.sharing.known import KnownPortions
 from eventide.engines.live.sharing.windows import WindowsRun
-from eventide.kernels.compiled import Int32s, Int64s
+from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.growing import longer
+from eventide.kernels.sharing.queries import count_rows_of
+from eventide.operators.columns import unchecked_take
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorTree, States, TreeLeaf
 from eventide.plan.check import check_plan
@@ -144,30 +147,36 @@ class RowCounts:
     """How many rows each query of a template has taken and given, by the place of its constants."""
 
     def __init__(self) -> None:
-        self.taken: Int64s = np.zeros(0, np.int64)
-        self.given: Int64s = np.zeros(0, np.int64)
+        self.both: Int64s = np.zeros((0, 2), np.int64)
+        """Side by side: who takes a row most often gives one, too."""
+
+    @property
+    def taken(self) -> Int64s:
+        """How many rows each query has taken."""
+        return self.both[:, 0]
+
+    @property
+    def given(self) -> Int64s:
+        """How many rows each query has given."""
+        return self.both[:, 1]
 
     def reserve(self, count: int) -> None:
         """Make room for so many queries."""
-        if count > len(self.taken):
-            room = max(count, 2 * len(self.taken))
-            self.taken, self.given = (
-                np.concatenate([each, np.zeros(room - len(each), np.int64)])
-                for each in (self.taken, self.given)
-            )
+        if count > len(self.both):
+            self.both = longer(self.both, max(count, 2 * len(self.both)))
 
-    def take(self, places: Int64s | Int32s) -> None:
+    def take(self, places: Int32s) -> None:
         """Count rows that queries take."""
-        np.add.at(self.taken, places.astype(np.int64, copy=False), 1)
+        count_rows_of(frozen(places), 0, self.both)
 
-    def give(self, places: Int64s | Int32s) -> None:
+    def give(self, places: Int32s) -> None:
         """Count rows that queries give."""
-        np.add.at(self.given, places.astype(np.int64, copy=False), 1)
+        count_rows_of(frozen(places), 1, self.both)
 
     @property
     def nbytes(self) -> int:
         """How many bytes they take."""
-        return int(self.taken.nbytes + self.given.nbytes)
+        return int(self.both.nbytes)
 
 
 @dataclass
@@ -247,9 +256,9 @@ class TemplateRun:
                 columns.append(to_arrow((seq << NUMBER_BITS) + numbers))
             elif name.startswith("$"):
                 own = name.removesuffix(suffix) if suffix else name
-                columns.append(self.table.column(own).take(of_query))
+                columns.append(unchecked_take(self.table.column(own), of_query))
             else:
-                columns.append(rows.column(name).take(chosen))
+                columns.append(unchecked_take(rows.column(name), chosen))
         return pa.RecordBatch.from_arrays(columns, schema=wanted.schema)
 
     @property
@@ -260,8 +269,11 @@ class TemplateRun:
 
     @property
     def is_empty(self) -> bool:
-        """Whether its operators remember nothing."""
-        return all(size.tuples == 0 for _, size in self.sizes)
+        """Whether its operators remember nothing, but for windows below them."""
+        operators = zip(self.tree.tree.placed, self.states, strict=True)
+        return all(
+            state is None or not placed.operator.size(state).tuples for placed, state in operators
+        )
 
     @property
     def nbytes(self) -> int:

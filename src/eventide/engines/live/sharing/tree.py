@@ -382,6 +382,8 @@ class SharedTree(Stateful[SharedStates]):
         self, states: SharedStates, run: TemplateRun, ended: pa.RecordBatch
     ) -> dict[int, pa.RecordBatch]:
         """Return the rows of shared windows for the queries that are here, as a leaf reads them."""
+        if not ended.num_rows:
+            return {}
         numbers = to_numpy(ended.column(QUERY))
         here = np.flatnonzero(states.numbers.here(numbers))
         if not len(here):
@@ -424,8 +426,7 @@ class SharedTree(Stateful[SharedStates]):
             here = states.numbers.here(numbers)
             places, numbers, leaves = places[here], numbers[here], leaves[here]
         runs, constants = states.numbers.of(numbers)
-        for wanted in groups_of(runs, leaves):
-            run, leaf = int(runs[wanted[0]]), int(leaves[wanted[0]])
+        for run, leaf, wanted in groups_of(runs, leaves):
             states.runs[run].counts.take(constants[wanted])
             own, who, which = places[wanted], numbers[wanted], constants[wanted]
             if states.runs[run].tree.template.channels and pays(own):
@@ -578,11 +579,13 @@ def is_windows(leaf: TreeLeaf) -> bool:
     return leaf.scan.stream == WINDOWS
 
 
-def groups_of(runs: Int32s, leaves: Int64s) -> list[Int64s]:
-    """Return the places of each pair of run and leaf, in order; most often there is one pair."""
+def groups_of(runs: Int32s, leaves: Int64s) -> Iterator[tuple[int, int, slice | Int64s]]:
+    """Yield each pair of run and leaf, and its places in order; most often there is one pair."""
     pair = (runs.astype(np.int64) << LEAF_BITS) | leaves
     if (pair == pair[0]).all():
-        return [np.arange(len(pair))]
+        yield int(runs[0]), int(leaves[0]), slice(None)
+        return
     order = np.argsort(pair, kind="stable")
     borders = np.flatnonzero(np.diff(pair[order])) + 1
-    return np.split(order, borders)
+    for places in np.split(order, borders):
+        yield int(runs[places[0]]), int(leaves[places[0]]), places

@@ -18,11 +18,14 @@ from eventide.kernels.sharing.conditions.access import (
     run_count,
     run_start,
 )
-from eventide.kernels.sharing.conditions.programs import NUMBER, EventWords, Octets, holds
+from eventide.kernels.sharing.conditions.alike import end_of_alike, keep_true
+from eventide.kernels.sharing.conditions.programs import NUMBER, EventWords, Octets
 
 BLOCK = 8
 """Events that go together."""
 
+MOST_INSERTED = 64
+"""So many keys of an event are put in order one by one."""
 AHEAD = 5
 """A word of a record that is probably in the next line of the cache."""
 
@@ -79,7 +82,7 @@ def match_events(
     searching: Searching,
     reached: Int64s,
 ) -> int:
-    """Write the keys of true conditions, of each event in any order; return how many there are.
+    """Write the keys of true conditions, in order unless an event has many; return how many.
 
     `reached[0]` becomes the event for which there was no room. `marks` has no event of this batch.
     Events go in blocks, step by step: so the memory of many records is on its way at a time.
@@ -104,16 +107,34 @@ def match_events(
                 return count
             mark_texts(events.verdicts, event, texts)
             key = ((event - span.origin) << span.shift) - span.least
-            end = searching.ends[event - start]
+            end, first = searching.ends[event - start], count
             while i < end:
-                record = int(tried[i])
-                if holds(event, record, words, valid, marks, code, records):
-                    keys[count] = key + records[record + NUMBER]
+                behind = end_of_alike(tried, i, end, records)
+                kept = keep_true(event, tried, i, behind, words, valid, marks, code, records)
+                for k in range(i, kept):
+                    keys[count] = key + records[tried[k] + NUMBER]
                     count += 1
-                i += 1
+                i = behind
+            put_in_order(keys, first, count)
             event += 1
     reached[0] = span.last
     return count
+
+
+@inline_lean
+def put_in_order(keys: Int64s, first: int, end: int) -> None:
+    """Put the keys of an event in order, if there are not too many."""
+    falls = 0
+    for i in range(first + 1, end):
+        falls += keys[i - 1] > keys[i]
+    if not falls or end - first > MOST_INSERTED:
+        return
+    for i in range(first + 1, end):
+        key, at = keys[i], i
+        while at > first and keys[at - 1] > key:
+            keys[at] = keys[at - 1]
+            at -= 1
+        keys[at] = key
 
 
 @inline_lean

@@ -90,7 +90,8 @@ def passes(
 
 
 @inline_lean
-def holds(
+def holds_from(
+    first: int,
     event: int,
     record: int,
     words: Int64s,
@@ -99,11 +100,12 @@ def holds(
     code: Int32s,
     records: Int64s,
 ) -> bool:
-    """Whether a condition is true on an event; `marks` has the event at text tests that pass.
+    """Whether a condition is true on an event, from one of its instructions on.
 
-    Indices are without sign, for what has a sign is compared with zero each time.
+    `marks` has the event at text tests that pass. Indices are without sign, for what has a sign is
+    compared with zero each time.
     """
-    at = np.uint64(records[np.uint64(record + PROGRAM)] & FIRST_MASK)
+    at = np.uint64(first)
     base, row = record + CONSTANTS, np.uint64(event)
     operation = code[at, _OPERATION]
     while operation != ACCEPT:
