@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from hashlib import blake2b
 
 import pyarrow as pa
 
 from eventide.plan.expressions import Column, Named, NamedAggregate
+from eventide.schema import DataType
 
 
 def spelled(value: object) -> str:
@@ -42,6 +44,19 @@ def spelled(value: object) -> str:
             return f"({', '.join(columns)})"
         case pa.DataType():
             return str(value)
+        case DataType():
+            return _type_text(value)
+    return _parts_text(value)
+
+
+@lru_cache(maxsize=256)
+def _type_text(kind: DataType) -> str:
+    """Return a type as text: it is in a plan for each column, and always the same."""
+    return _parts_text(kind)
+
+
+def _parts_text(value: object) -> str:
+    """Return a part of a plan as text, with what it has."""
     if is_dataclass(value) and not isinstance(value, type):
         own = {
             each.name: getattr(value, each.name)

@@ -30,6 +30,7 @@ standing/        queries over windows in square brackets
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from eventide.errors import EventideError
 from eventide.lang.seen import SeenPlans, Surroundings, key_of
@@ -46,6 +47,8 @@ from eventide.plan.passes import IN_ORDER, optimise
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
+SIMPLE = 'SELECT * FROM "'
+"""How selections begin that may be read without a syntax tree."""
 NOTHING_NAMED: Mapping[str, NamedQuery] = {}
 SEEN = SeenPlans()
 """The plans of this process."""
@@ -81,11 +84,29 @@ def plan_sql(
     seen = None if key is None else SEEN.find(key, surroundings)
     if seen is not None:
         return seen
-    statement = read_statement(query) if isinstance(query, str) else query
-    plan = planned(statement, surroundings, params)
+    plan = None if params else simple_plan(query, surroundings)
+    if plan is None:
+        statement = read_statement(query) if isinstance(query, str) else query
+        plan = planned(statement, surroundings, params)
     if key is not None:
         SEEN.add(key, surroundings, plan)
     return plan
+
+
+def simple_plan(query: str | Statement, surroundings: Surroundings) -> Plan | None:
+    """Return the plan of a selection that is read without a syntax tree, None if it is none."""
+    text = query if isinstance(query, str) else query.text
+    if not text.startswith(SIMPLE) or not (isinstance(query, str) or query.kind == "query"):
+        return None
+    from eventide.lang.selections import plan_selection
+
+    return plan_selection(text, surroundings, partial(plan_whole, surroundings=surroundings))
+
+
+def plan_whole(text: str, surroundings: Surroundings) -> Plan:
+    """Return the plan of a text that reads a whole stream."""
+    known, indexed, named = surroundings.catalog, surroundings.indexed, surroundings.named
+    return plan_sql(text, known, indexed=indexed, named=named)
 
 
 def planned(statement: Statement, surroundings: Surroundings, params: object) -> Plan:
