@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,8 @@ from eventide.errors import StateError
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.lang.sql import plan_sql
 from eventide.operators.align_rows import AlignRows
-from eventide.operators.order_events import OrderEvents
-from eventide.operators.order_rows import OrderRows
+from eventide.operators.order_events import OrderEvents, in_order
+from eventide.operators.order_rows import OrderRows, sorted_places
 from eventide.operators.union_rows import UnionRows
 from eventide.plan.expressions import Column, OrderKey
 from eventide.schema import FLOAT64, Schema
@@ -114,6 +115,35 @@ def test_numbers_that_are_none_come_last_as_in_order_by() -> None:
     ordered = OrderRows((key,), schema).sorted(rows)
     shown = [str(each.column("x").to_pylist()) for each in (found, ordered)]
     assert shown == ["[None, -inf, 1.0, 2.0, nan]"] * 2
+
+
+KINDS: dict[pa.DataType, list[Any]] = {
+    pa.int64(): [0, 1, -(2**63), 2**63 - 1],
+    pa.float64(): [0.0, -0.0, 1.0, -math.inf, math.nan],
+    pa.string(): ["", "a", "B", "\u00e9"],
+    pa.bool_(): [False, True],
+    pa.decimal128(10, 2): [Decimal("0.00"), Decimal("-1.50")],
+    pa.list_(pa.int64()): [[], [1], [1, 2]],
+}
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_rows_are_put_in_order_only_if_they_are_not(data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(list(KINDS)), max_size=3))
+    count = data.draw(st.integers(0, 4))
+    names = tuple(f"c{place}" for place in range(len(kinds)))
+    times = data.draw(st.lists(st.integers(0, 1), min_size=count, max_size=count))
+    columns = [pa.array(times, pa.int64()).cast(pa.timestamp("us")), pa.array(range(count))]
+    for kind in kinds:
+        several = st.one_of(st.none(), *[st.sampled_from(KINDS[kind])] * 3)
+        columns.append(pa.array(data.draw(st.lists(several, min_size=count, max_size=count)), kind))
+    given_rows = pa.RecordBatch.from_arrays(columns, ["ts", "came", *names])
+    keys = [OrderKey(Column(name), nulls_first=True) for name in ("ts", *names)]
+    places = sorted_places([given_rows.column(name) for name in ("ts", *names)], keys)
+    ordered = given_rows.take(places)
+    assert in_order(given_rows, names).column("came").equals(ordered.column("came"))
+    assert in_order(ordered, names).column("came").equals(ordered.column("came"))
 
 
 def test_rows_without_a_time_are_no_state() -> None:
