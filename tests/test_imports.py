@@ -80,13 +80,13 @@ def imported(folder: Path, text: str, call: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "call", "room", "most"),
     [
-        (CONDITION, "sql", None, 280),
-        (AVERAGE, "sql", "windows", 286),
-        (PATTERN, "sql", "patterns", 333),
-        (SITUATIONS, "tpstream", "situations", 311),
-        (STANDING, "sql", "standing", 399),
-        (FRAME, "sql", "frames", 291),
-        (JOIN, "sql", "standing", 399),
+        (CONDITION, "sql", None, 281),
+        (AVERAGE, "sql", "windows", 287),
+        (PATTERN, "sql", "patterns", 334),
+        (SITUATIONS, "tpstream", "situations", 312),
+        (STANDING, "sql", "standing", 400),
+        (FRAME, "sql", "frames", 292),
+        (JOIN, "sql", "standing", 400),
     ],
     ids=["condition", "average", "pattern", "situations", "standing", "frame", "join"],
 )

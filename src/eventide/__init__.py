@@ -3,7 +3,7 @@
     schema.py      what an event looks like       instants.py    instants and periods of time
     errors.py      all errors, one class a stage  local_path.py  paths and `file:` addresses
     interrupts.py  Ctrl-C during long work        visible.py     control characters made visible
-    arrays.py      Arrow columns from NumPy arrays, and back
+    threads.py     threads that share work        arrays.py      Arrow columns from NumPy arrays
     api/           what users work with: databases, streams, results, live queries
     ingest/        bring events in, in time order
     store/         keep them in time-ordered segments

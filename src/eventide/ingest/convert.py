@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.schema import MAX_TS_US, MIN_TS_US, DataType
+from eventide.threads import in_threads
 
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 HAS_ZONE = r"\d:\d.*(Z|[+-]\d\d(:?\d\d)?)$|\dZ$"
@@ -145,12 +145,7 @@ def check_text(column: pa.ChunkedArray) -> None:
         for chunk in column.chunks
         for start in range(0, len(chunk), CHECKED_AT_ONCE)
     ]
-    if len(parts) < 2:
-        for part in parts:
-            check_texts(part)
-        return
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(check_texts, parts))
+    in_threads(check_texts, parts, os.cpu_count() or 1)
 
 
 def check_texts(texts: pa.Array) -> None:

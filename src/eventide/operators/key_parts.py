@@ -6,11 +6,10 @@ of parts, one after the other, are in the order of one thread wherever that is b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import count_keys, order_behind, order_by_key, order_range
 from eventide.kernels.ordering import is_sorted
 from eventide.operators.columns import Numbered, encode_keys, encode_more
+from eventide.threads import in_threads
 
 SMALLEST_PART = 100_000
 """With fewer rows a thread costs more than it saves."""
@@ -26,9 +26,6 @@ PARTS_A_THREAD = 2
 """So that a thread whose keys take less time gets more of them."""
 MANY_KEYS = 8
 """With fewer rows for each key than this, to number keys twice takes more than threads save."""
-
-Part = TypeVar("Part")
-Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +73,6 @@ class KeyOrder:
         return type(self)(
             frozen(self.order[low:high]), frozen(self.offsets[first : last + 1] - low)
         )
-
-
-def in_threads(work: Callable[[Part], Done], parts: Iterable[Part], threads: int = 0) -> list[Done]:
-    """Return what becomes of each part, computed in threads: one for each part if not said."""
-    given = list(parts)
-    if len(given) < 2:
-        return [work(each) for each in given]
-    with ThreadPoolExecutor(threads or len(given)) as pool:
-        return list(pool.map(work, given))
 
 
 def row_parts(rows: int, threads: int) -> list[tuple[int, int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +22,7 @@ from eventide.store.source import (
     TimeSlice,
     Where,
 )
+from eventide.threads import in_threads
 
 SMALL_CHUNK_ROWS = 1 << 18
 SLICE_ROWS = 1 << 20
@@ -163,8 +163,7 @@ def ascends_in_threads(ts: Int64s) -> bool:
     if parts < 2:
         return ascends(earlier, later)
     bounds = pairwise(np.linspace(0, len(later), parts + 1).astype(int).tolist())
-    with ThreadPoolExecutor(parts) as threads:
-        return all(threads.map(lambda part: ascends(*within(part, earlier, later)), bounds))
+    return all(in_threads(lambda part: ascends(*within(part, earlier, later)), bounds))
 
 
 def within(part: tuple[int, int], earlier: Int64s, later: Int64s) -> tuple[Int64s, Int64s]:

@@ -19,6 +19,7 @@ from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS
 from eventide.store.source import SCAN_ROWS, EventSource
+from eventide.threads import in_threads
 
 SLICE_ROWS = 1_000_000
 """Large enough for a kernel to run long, small enough to stay near the cache."""
@@ -56,8 +57,7 @@ def run_slices(
     def run(part: Slice) -> list[pa.RecordBatch]:
         return run_slice(plan, source, part, 1, build, SLICES_BACK)
 
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        parts = list(threads.map(run, slices))
+    parts = in_threads(run, slices, os.cpu_count() or 1)
     return [batch for part in parts for batch in part]
 
 

@@ -44,7 +44,7 @@ from eventide.operators.columns import Numbered, concat_batches
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
-from eventide.operators.key_parts import KeyOrder, in_threads, key_parts, row_parts
+from eventide.operators.key_parts import KeyOrder, key_parts, row_parts
 from eventide.operators.operator import Size
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
 from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
@@ -67,6 +67,7 @@ from eventide.plan.expressions import At, MatchNumber, columns_of, walk
 from eventide.plan.patterns.automaton import PatternAutomaton
 from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.threads import in_threads
 
 MOST_ELEMENTS = 4_000_000
 """How many matched rows are held before their results are computed."""

@@ -14,7 +14,6 @@ from eventide.kernels.situations.runs import NEVER
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
-from eventide.operators.key_parts import in_threads
 from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation, RunState
@@ -30,6 +29,7 @@ from eventide.operators.situations.values import Parts, RunValues, SymbolAggrega
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.situations.nodes import Situations
+from eventide.threads import in_threads
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from eventide.operators.columns import concat_batches
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
-from eventide.operators.key_parts import in_threads
 from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.plan import PatternTables, Statistics, fixed_orders
@@ -53,6 +52,7 @@ from eventide.operators.situations.values import Parts, RunValues, merged_parts
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.situations.nodes import TemporalPattern
+from eventide.threads import in_threads
 
 MOST_PARTS = 8192
 """This many events of open situations, and some more for each, wait before they are merged."""

@@ -16,10 +16,11 @@ from eventide.kernels.ordering import merge_order
 from eventide.kernels.situations.runs import divide_rows
 from eventide.operators.columns import concat_batches
 from eventide.operators.key_layers import TakenKeys
-from eventide.operators.key_parts import count_rows, in_threads, key_parts, row_parts
+from eventide.operators.key_parts import count_rows, key_parts, row_parts
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation
 from eventide.schema import TS
+from eventide.threads import in_threads
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,14 @@ from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.held_rows import HeldRows
 from eventide.operators.key_layer import NEVER
 from eventide.operators.key_layers import KeyLayers
-from eventide.operators.key_parts import KeyOrder, in_threads, key_parts, row_parts
+from eventide.operators.key_parts import KeyOrder, key_parts, row_parts
 from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.windows.nodes import SlidingAggregate
 from eventide.schema import MIN_TS_US
+from eventide.threads import in_threads
 
 FAR_US = 2**61
 """Longer than any frame, and no sum with a time overflows."""

@@ -13,7 +13,6 @@ together, and its events are read and sorted only if a cut goes through it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -33,6 +32,7 @@ from eventide.store.reading.leaves import Units, leaf_entries
 from eventide.store.reading.periods import FEW_GROUPS, THREADS
 from eventide.store.reading.question import AggregateCall, AggregateQuestion
 from eventide.store.segments.segment import Segment
+from eventide.threads import in_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,7 @@ class CountedUnits:
         if len(jobs) <= FEW_GROUPS or THREADS == 1:
             parts += [job() for job in jobs]
         else:
-            with ThreadPoolExecutor(THREADS) as threads:
-                parts += threads.map(lambda job: job(), jobs)
+            parts += in_threads(lambda job: job(), jobs, THREADS)
         return self.merged(joined(self.question, parts))
 
     def of_entries(self) -> Counted:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +26,7 @@ from eventide.store.reading.question import AggregateQuestion
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place, those
 from eventide.store.snapshot import Snapshot
+from eventide.threads import in_threads
 
 FEW_GROUPS = 2
 """Up to this many groups of leaves are read sooner than another thread can start."""
@@ -74,8 +74,7 @@ def read_covers(
     if len(groups) <= FEW_GROUPS or THREADS == 1:
         parts += [group.partials() for group in groups]
     else:
-        with ThreadPoolExecutor(THREADS) as threads:
-            parts += threads.map(Border.partials, groups)
+        parts += in_threads(Border.partials, groups, THREADS)
     parts += [partials_of_rows(rows, question, cuts) for rows in snapshot.memory if rows.num_rows]
     return in_order(question, parts)
 

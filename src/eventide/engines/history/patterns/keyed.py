@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -42,6 +41,7 @@ from eventide.store.order import int64_view
 from eventide.store.reading.hits import Hits
 from eventide.store.reading.leaves import Units
 from eventide.store.reading.rows import NumberedRows
+from eventide.threads import in_threads
 
 UNITS_READ = 64
 """How many units are read at a time."""
@@ -208,8 +208,11 @@ class KeyedReplay:
         keys = tuple(each.take(pa.array(key)) for each in self.rows.keys)
         begin, finish = bounds[:-1] + (start - low), bounds[:-1] + (end - low)
         whole = Excerpts(below(self.tree, rows), keys, bounds, begin, finish)
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            done = list(threads.map(lambda p: matched(self.tree, self.matcher, p), parts_of(whole)))
+        done = in_threads(
+            lambda part: matched(self.tree, self.matcher, part),
+            parts_of(whole),
+            os.cpu_count() or 1,
+        )
         return ReplayOutcome([b for part in done for b in part], len(wanted), units, len(start))
 
     def intervals(self, periods: Periods) -> tuple[Int64s, Int64s]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -26,6 +25,7 @@ from eventide.operators.patterns.state import Excerpts
 from eventide.operators.tree import OperatorTree
 from eventide.store.reading.leaves import Units
 from eventide.store.reading.rows import NumberedRows, in_scope
+from eventide.threads import in_threads
 
 TASK_ROWS = 1 << 20
 """About this many rows go into one call of the matcher, if there are as many."""
@@ -132,20 +132,16 @@ class PeriodReplay:
 
     def run(self, intervals: Intervals) -> ReplayOutcome:
         """Return the rows of all matches, computed in threads."""
-        parts = list(shares(intervals))
-        if len(parts) < 2:
-            done = [self.run_part(part) for part in parts]
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
-                done = list(threads.map(self.run_part, parts))
+        results = self.results(intervals)
         first = np.searchsorted(self.stored.ends, intervals.start, "right")
         last = np.searchsorted(self.stored.ends, intervals.end - 1, "right")
-        return ReplayOutcome(
-            [rows for results in done for rows in results],
-            intervals.rows,
-            len(np.unique(ranges(first, last - first + 1))),
-            len(intervals),
-        )
+        units = len(np.unique(ranges(first, last - first + 1)))
+        return ReplayOutcome(results, intervals.rows, units, len(intervals))
+
+    def results(self, intervals: Intervals) -> list[pa.RecordBatch]:
+        """Return the output for the matches in all intervals, some at a time in threads."""
+        done = in_threads(self.run_part, shares(intervals), os.cpu_count() or 1)
+        return [rows for results in done for rows in results]
 
     def run_part(self, intervals: Intervals) -> list[pa.RecordBatch]:
         """Return the output for the matches in some intervals, found in one call."""

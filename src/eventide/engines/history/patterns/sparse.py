@@ -7,9 +7,7 @@ leaf is searched, and only leaves with such a row inside a period are read.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +21,6 @@ from eventide.engines.history.patterns.replay import (
     PeriodReplay,
     ReplayOutcome,
     merged,
-    shares,
 )
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.ordering import ranges
@@ -61,14 +58,8 @@ class SparseReplay(PeriodReplay):
 
     def run_among(self, intervals: Intervals) -> ReplayOutcome:
         """Return the rows of all matches in some places, computed in threads."""
-        parts = list(shares(intervals))
-        if len(parts) < 2:
-            done = [self.run_part(part) for part in parts]
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
-                done = list(threads.map(self.run_part, parts))
+        results = self.results(intervals)
         units = np.searchsorted(self.stored.ends, self.numbers(intervals), "right")
-        results = [rows for found in done for rows in found]
         return ReplayOutcome(results, intervals.rows, len(np.unique(units)), len(intervals))
 
     def numbers(self, intervals: Intervals) -> Int64s:

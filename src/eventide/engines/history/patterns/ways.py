@@ -19,10 +19,10 @@ from eventide.engines.history.patterns.sparse import SparseReplay
 from eventide.engines.history.replay import SLICE_ROWS, run_slices
 from eventide.engines.history.slices import NoEntryError, halo_of, slices_within
 from eventide.engines.history.weights import Weights
-from eventide.operators.key_parts import in_threads
 from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
+from eventide.threads import in_threads
 
 WORTH_A_LOOK = 0.05
 """Below this many seconds, looking when events were takes longer than a better choice could save.

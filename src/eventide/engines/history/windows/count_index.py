@@ -8,7 +8,6 @@ two cuts and are not read. See store/reading/counted.py.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -31,6 +30,7 @@ from eventide.store.reading.counted import Counted, CountedUnits, counted_units
 from eventide.store.reading.leaves import units_of
 from eventide.store.reading.question import AggregateQuestion, question_of
 from eventide.store.snapshot import Snapshot
+from eventide.threads import in_threads
 
 THREADS = os.cpu_count() or 1
 LEAST_WINDOWS = 50_000
@@ -152,5 +152,4 @@ class CountIndex:
         if THREADS == 1 or count < LEAST_WINDOWS:
             return [put_together(0, count)]
         bounds = pairwise(count * turn // THREADS for turn in range(THREADS + 1))
-        with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(lambda own: put_together(*own), bounds))
+        return in_threads(lambda own: put_together(*own), bounds)

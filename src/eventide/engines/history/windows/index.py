@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -44,6 +43,7 @@ from eventide.store.reading.periods import Cover, covers_of, merged_by_period, r
 from eventide.store.reading.proof import proven
 from eventide.store.reading.question import AggregateQuestion, question_of
 from eventide.store.snapshot import Snapshot
+from eventide.threads import in_threads
 
 THREADS = os.cpu_count() or 1
 LEAST_WINDOWS = 50_000
@@ -210,8 +210,7 @@ class WindowIndex:
             return put_together(operator, own, some(sums, low, high), owned)
 
         owned = [TimeRange(*pair) for pair in pairwise([START_OF_TIME_US, *cuts, END_OF_TIME_US])]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(part, owned))
+        return in_threads(part, owned)
 
 
 def put_together(
