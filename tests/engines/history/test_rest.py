@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -44,7 +45,7 @@ def test_a_table_of_the_same_name_is_another_one() -> None:
     assert run_rest(text, {"t": pa.table({"x": [1.5]})}).to_pydict() == {"total": [1.5]}
 
 
-@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no forks here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_forked_child_asks_a_database_of_its_own_and_ends() -> None:
     done = subprocess.run([sys.executable, "-c", FORK], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

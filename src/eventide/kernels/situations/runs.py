@@ -196,6 +196,67 @@ def silence_keys(
     return len(held)
 
 
+@lean_kernel
+def due_times(
+    runs: tuple[Int64s, Int64s, Int64s],
+    keys: tuple[Int64s, Int64s],
+    gap_us: int,
+    within_us: int,
+    due: Int64s,
+) -> None:
+    """Write when each key has to be looked at; one that has nothing to wait for is left as it is.
+
+    `runs` are the key, the start and the end (its position) of each, `keys` the bits and the time
+    of the last event. Closed runs are needed for `within_us`, and the silence of a key ends its
+    open ones after `gap_us`: not at all, if these are negative.
+    """
+    key, start_ts, end_pos = runs
+    held, last_ts = keys
+    never = np.iinfo(np.int64).max
+    if within_us >= 0:
+        for i in range(len(key)):
+            if end_pos[i] != NEVER:
+                over = start_ts[i] + within_us
+                if due[key[i]] == never or due[key[i]] < over:
+                    due[key[i]] = over
+    if gap_us >= 0:
+        for i in range(len(held)):
+            # A key whose closed runs were due has been looked at, and would hide its silence.
+            if held[i]:
+                due[i] = last_ts[i] + gap_us
+
+
+@lean_kernel
+def mark_needed(
+    runs: tuple[Int64s, Int64s, Int64s, Int64s],
+    last_ts: Int64s,
+    until_us: int,
+    within_us: int,
+    needed: Bools,
+    used: Bools,
+) -> int:
+    """Mark the runs that later events may need, and their keys; return how many are not needed.
+
+    These are open runs and those in the window of any event, and those marked already. `runs` are
+    the key, the start, the end and the first sight (positions) of each.
+    """
+    key, start_ts, end_pos, visible = runs
+    unneeded = 0
+    for i in range(len(key)):
+        earliest = max(last_ts[key[i]], until_us)
+        in_window = visible[i] != NEVER and start_ts[i] >= earliest - within_us
+        if end_pos[i] == NEVER or in_window:
+            needed[i] = True
+        if needed[i]:
+            used[key[i]] = True
+        else:
+            unneeded += 1
+    for k in range(len(used)):
+        if not used[k]:
+            unneeded += 1
+    return unneeded
+
+
 @kernel
 def set_bits(holds: Bools, symbol: int, bits: Int64s) -> None:
     """Set the bit of a symbol in the rows on which its condition holds."""

@@ -14,6 +14,7 @@ from eventide.kernels.situations.runs import NEVER
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.key_parts import SMALLEST_PART
 from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation, RunState
@@ -85,7 +86,7 @@ class DeriveSituations(Stateful[SituationState]):
 
     def keyed(self, state: RunState, parts: tuple[Parts, ...]) -> KeyedSituations:
         """Return the state by key, and when keys are due; here no matches are counted."""
-        none = np.zeros(len(state.keys.held), np.int64)
+        none = np.zeros(len(state.keys), np.int64)
         pending = np.empty((0, len(self.node.situations)), np.int64)
         return KeyedSituations(
             state.keys, state.runs, parts, none, pending, self.node.gap_us, within_us=None
@@ -120,7 +121,8 @@ class DeriveSituations(Stateful[SituationState]):
         names = pa.array([each.name for each in self.node.situations], pa.string())
         key, symbol, *others = rows.columns
         wanted = [*((each, key) for each in keys), (names, symbol)]
-        taken = in_threads(lambda each: each[0].take(each[1]), wanted, self.threads)
+        threads = self.threads if rows.num_rows >= SMALLEST_PART else 1
+        taken = in_threads(lambda each: each[0].take(each[1]), wanted, threads)
         return pa.RecordBatch.from_arrays([*taken, *others], schema=self.output_schema)
 
     def follow(
@@ -155,7 +157,7 @@ class DeriveSituations(Stateful[SituationState]):
         results = pa.RecordBatch.from_arrays(arrays, [f"c{n}" for n in range(len(arrays))])
         kept = np.flatnonzero(runs.end_pos == NEVER)
         parts = merged_parts(values, runs.symbol, kept)
-        unused = np.zeros(len(derived.keys.held), np.bool_)
+        unused = np.zeros(len(derived.keys), np.bool_)
         spare = spare and share.is_whole
         after, keys = self.derivation.remember(derived, kept, unused, spare=spare)
         rank = runs.symbol[ended] * derived.position + runs.start_pos[ended]

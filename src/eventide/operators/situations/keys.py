@@ -14,7 +14,7 @@ import pyarrow as pa
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges
-from eventide.kernels.situations.runs import NEVER as NOT_YET
+from eventide.kernels.situations.runs import due_times
 from eventide.operators.columns import concat_batches
 from eventide.operators.key_layer import NEVER
 from eventide.operators.situations.runs import (
@@ -50,51 +50,61 @@ class KeyedSituations:
     @property
     def weight(self) -> int:
         """How many keys, runs and parts there are."""
-        return len(self.known.held) + len(self.runs) + sum(len(each.run) for each in self.parts)
+        return len(self.known) + len(self.runs) + sum(len(each.run) for each in self.parts)
 
     @property
     def nbytes(self) -> int:
         """How many bytes they take."""
-        known = (*self.keys, self.known.held, self.known.waiting, self.known.last_ts)
         parts = [each.columns.nbytes + each.run.nbytes for each in self.parts]
-        arrays = (*known, *self.runs.columns, self.reported, self.pending)
+        arrays = (*self.keys, self.known.table, self.runs.table, self.reported, self.pending)
         return int(sum(each.nbytes for each in arrays) + sum(parts))
 
     @cached_property
     def due(self) -> Int64s:
         """When the silence of each key ends its runs, else its closed runs are no longer needed."""
-        due = np.full(len(self.known.held), NEVER, np.int64)
-        if self.within_us is not None:
-            over = np.flatnonzero(self.runs.end_pos != NOT_YET)
-            last = np.full(len(due), -LONGEST_US, np.int64)
-            np.maximum.at(last, self.runs.key[over], self.runs.start_ts[over])
-            due[self.runs.key[over]] = last[self.runs.key[over]] + min(self.within_us, LONGEST_US)
-        if self.gap_us is not None:
-            goes_on = np.flatnonzero(self.known.held)
-            silent = self.known.last_ts[goes_on] + min(self.gap_us, LONGEST_US)
-            # A key whose closed runs were due has been looked at, and would hide its silence.
-            due[goes_on] = silent
+        due = np.full(len(self.known), NEVER, np.int64)
+        key, _, start_ts, _, _, end_pos, _ = self.runs.columns
+        held, _, last_ts = self.known.table
+        gap_us, within_us = bounded(self.gap_us), bounded(self.within_us)
+        due_times((key, start_ts, end_pos), (held, last_ts), gap_us, within_us, due)
         return due
 
     @cached_property
     def by_key(self) -> tuple[Int64s, Int64s]:
         """The runs in order of their keys, and where those of each key begin."""
         order = np.empty(len(self.runs), np.int64)
-        offsets = np.zeros(len(self.known.held) + 1, np.int64)
+        offsets = np.zeros(len(self.known) + 1, np.int64)
         order_by_key(run_codes(self.runs.key), offsets, order)
         return order, offsets
 
     def take(self, keys: Int64s) -> Self:
         """Return the state of some keys, by number."""
         order, offsets = self.by_key
+        if len(keys) == 1:
+            return self._one(int(keys[0]), order, offsets)
         counts = offsets[1:][keys] - offsets[keys]
         kept = order[ranges(offsets[keys], counts)]
         number = np.repeat(np.arange(len(keys)), counts)
         return type(self)(
             self.known.take(keys),
-            Runs(number, *(column[kept] for column in self.runs.columns[1:])),
+            self.runs.take(kept).of_keys(number),
             tuple(each.take(kept) for each in self.parts),
             self.reported[keys],
+            self._pending_of(kept),
+            self.gap_us,
+            self.within_us,
+        )
+
+    def _one(self, key: int, order: Int64s, offsets: Int64s) -> Self:
+        """Return the state of one key: an event has no time for more."""
+        kept = order[offsets[key] : offsets[key + 1]]
+        runs = self.runs.take(kept)
+        runs.table[0] = 0
+        return type(self)(
+            self.known.one(key),
+            runs,
+            tuple(each.take(kept) for each in self.parts),
+            self.reported[key : key + 1],
             self._pending_of(kept),
             self.gap_us,
             self.within_us,
@@ -111,12 +121,12 @@ class KeyedSituations:
     def joined(self, others: Sequence[Self]) -> Self:
         """Return these keys, then those of other parts."""
         each = [self, *others]
-        keys = before(len(one.known.held) for one in each)
+        keys = before(len(one.known) for one in each)
         runs = before(len(one.runs) for one in each)
-        columns = zip(*(one.runs.columns[1:] for one in each), strict=True)
+        table = np.concatenate([one.runs.table for one in each], axis=1)
         return type(self)(
             self.known.joined([other.known for other in others]),
-            Runs(moved_on([one.runs.key for one in each], keys), *map(np.concatenate, columns)),
+            Runs(table).of_keys(moved_on([one.runs.key for one in each], keys)),
             tuple(
                 Parts(
                     concat_batches([one.columns for one in parts], parts[0].columns.schema),
@@ -129,6 +139,11 @@ class KeyedSituations:
             self.gap_us,
             self.within_us,
         )
+
+
+def bounded(length_us: int | None) -> int:
+    """Return a length of time as kernels take it; none is negative."""
+    return -1 if length_us is None else min(length_us, LONGEST_US)
 
 
 def before(counts: Iterable[int]) -> list[int]:

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from eventide.arrays import no_rows
 from eventide.instants import ALL_TIME, TimeRange
-from eventide.kernels.compiled import Int64s
-from eventide.kernels.situations.runs import NEVER
+from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.situations.runs import NEVER, mark_needed
 from eventide.operators.checking import require, require_within
 from eventide.operators.columns import concat_batches
 from eventide.operators.dividing import Wanted, query_place
@@ -54,7 +54,7 @@ from eventide.operators.stateful import Stateful
 from eventide.plan.situations.nodes import TemporalPattern
 from eventide.threads import in_threads
 
-MOST_PARTS = 8192
+MOST_EVENTS = 8192
 """This many events of open situations, and some more for each, wait before they are merged."""
 
 
@@ -206,7 +206,7 @@ class MatchSituations(Stateful[PatternState]):
                 zip(self.reporter.aggregates, held.parts, strict=True)
             )
         ]
-        reported = np.zeros(len(derived.keys.held), np.int64)
+        reported = np.zeros(len(derived.keys), np.int64)
         reported[: len(held.reported)] = held.reported
         statistics = state.statistics.copy()
         results: list[pa.RecordBatch] = []
@@ -235,7 +235,7 @@ class MatchSituations(Stateful[PatternState]):
             pending, ends = pending[ends == NEVER], ends[settled]
         parts = tuple(each.parts for each in values)
         known = self.keyed(derived.keys, derived.runs, parts, reported, pending)
-        many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
+        many = any(len(each.run) > MOST_EVENTS + 4 * len(derived.runs) for each in parts)
         kept = np.arange(len(reported))
         spare = spare and share.is_whole
         before = RunState(held.known, held.runs, position, state.least, state.dropped_at)
@@ -268,9 +268,15 @@ class MatchSituations(Stateful[PatternState]):
     ) -> tuple[KeyedSituations, Int64s]:
         """Return the state without what no later event can need, with its parts merged.
 
-        And the keys that are left, by number.
+        And the keys that are left, by number. What has nothing to be left out stays as it is.
         """
-        kept = self.needed(derived, known.pending, watermark_us)
+        needed = np.zeros(len(derived.runs), np.bool_)
+        needed[known.pending.ravel()] = True
+        used = (known.reported > 0) | (derived.keys.held != 0)
+        unneeded = self.mark(derived, watermark_us, needed, used)
+        if not unneeded and not any(each.are_many for each in values):
+            return known, np.arange(len(known.known))
+        kept = np.flatnonzero(needed)
         left, keys = self.derivation.remember(derived, kept, known.reported > 0, spare=spare)
         place = np.full(len(derived.runs), -1, np.int64)
         place[kept] = np.arange(len(kept))
@@ -278,19 +284,16 @@ class MatchSituations(Stateful[PatternState]):
         reported, pending = known.reported[keys], place[known.pending]
         return self.keyed(left.keys, left.runs, parts, reported, pending), keys
 
-    def needed(self, derived: Derived, pending: Int64s, watermark_us: int) -> Int64s:
-        """Return the runs, by number, that later events may need.
+    def mark(self, derived: Derived, watermark_us: int, needed: Bools, used: Bools) -> int:
+        """Mark the runs that later events may need, and keys with some; return how many are left.
 
-        These are the open ones, those in the window of any later event, and the members of matches
-        that wait to be confirmed.
+        These are the open runs and those in the window of any later event. The members of matches
+        that wait to be confirmed are marked already.
         """
-        runs = derived.runs
-        is_open = runs.end_pos == NEVER
-        earliest = np.maximum(derived.keys.last_ts, watermark_us)[runs.key]
-        within_us = min(self.node.within_us, LONGEST_US)
-        kept = is_open | ((runs.visible != NEVER) & (runs.start_ts >= earliest - within_us))
-        kept[pending.ravel()] = True
-        return np.flatnonzero(kept)
+        runs, within_us = derived.runs, min(self.node.within_us, LONGEST_US)
+        columns = (runs.key, runs.start_ts, runs.end_pos, runs.visible)
+        last_ts = derived.keys.last_ts
+        return mark_needed(columns, last_ts, watermark_us, within_us, needed, used)
 
     def of_keys(self, state: PatternState, wanted: Wanted) -> PatternState:
         """Return the situations for some queries, and the statistics of all.
@@ -354,7 +357,7 @@ class MatchSituations(Stateful[PatternState]):
         """Refuse a state with wrong members of matches or wrong orders of joining."""
         check_parts(parts, held)
         runs, symbols = held.runs, self.symbols
-        require(len(reported) <= len(held.keys.held), "matches of keys that are none")
+        require(len(reported) <= len(held.keys), "matches of keys that are none")
         require_within(reported, 0, 2**62, "matches of keys")
         require_within(pending.ravel(), 0, len(runs), "members of matches")
         require((runs.symbol[pending] == np.arange(symbols)).all(), "a member of another symbol")

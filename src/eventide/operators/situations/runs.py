@@ -7,7 +7,7 @@ next one: the state is the open runs, those that matches may still need, and the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,82 +36,139 @@ SPARE = 1024
 """This many unneeded runs, or keys, are kept before all are dropped at once."""
 
 
+def row_of(table: Int64s, number: int) -> Int64s:
+    """Return a row of a table, with its type."""
+    row: Int64s = table[number]
+    return row
+
+
+RUN_COLUMNS = ("key", "symbol", "start_ts", "start_pos", "end_ts", "end_pos", "visible")
+"""What is known of a run: key, symbol, start, end, and the position of first sight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs of events, as columns: key, symbol, start, end, and the position of first sight."""
+    """Runs of events: one array, with a row for each of `RUN_COLUMNS`.
 
-    key: Int64s
-    symbol: Int64s
-    start_ts: Int64s
-    start_pos: Int64s
-    end_ts: Int64s
-    end_pos: Int64s
-    visible: Int64s
+    For the few runs of one event, an array for each column would take seven times as long.
+    """
+
+    table: Int64s
 
     @classmethod
     def empty(cls, room: int = 0) -> Runs:
         """Return room for runs."""
-        return cls(*(np.empty(room, np.int64) for _ in fields(cls)))
+        return cls(np.empty((len(RUN_COLUMNS), room), np.int64))
+
+    @property
+    def key(self) -> Int64s:
+        """The numbers of their keys."""
+        return row_of(self.table, 0)
+
+    @property
+    def symbol(self) -> Int64s:
+        """The numbers of their symbols."""
+        return row_of(self.table, 1)
+
+    @property
+    def start_ts(self) -> Int64s:
+        """When they start."""
+        return row_of(self.table, 2)
+
+    @property
+    def start_pos(self) -> Int64s:
+        """The positions at which they start."""
+        return row_of(self.table, 3)
+
+    @property
+    def end_ts(self) -> Int64s:
+        """When they end, if they have ended."""
+        return row_of(self.table, 4)
+
+    @property
+    def end_pos(self) -> Int64s:
+        """The positions at which they end, or NEVER."""
+        return row_of(self.table, 5)
+
+    @property
+    def visible(self) -> Int64s:
+        """The positions at which they are seen for the first time, or NEVER."""
+        return row_of(self.table, 6)
 
     @property
     def columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]:
         """The columns, as kernels take them."""
-        return (
-            self.key,
-            self.symbol,
-            self.start_ts,
-            self.start_pos,
-            self.end_ts,
-            self.end_pos,
-            self.visible,
-        )
+        key, symbol, start_ts, start_pos, end_ts, end_pos, visible = self.table
+        return key, symbol, start_ts, start_pos, end_ts, end_pos, visible
 
-    def take(self, rows: Int64s | Bools) -> Runs:
+    def take(self, rows: Int64s) -> Runs:
         """Return some of the runs."""
-        return Runs(*(column[rows] for column in self.columns))
+        return Runs(self.table.take(rows, axis=1))
+
+    def of_keys(self, keys: Int64s) -> Runs:
+        """Return the same runs, whose keys have these numbers."""
+        table = self.table.copy()
+        table[0] = keys
+        return Runs(table)
 
     def first(self, count: int) -> Runs:
         """Return the first runs."""
-        return Runs(*(column[:count] for column in self.columns))
+        return Runs(self.table[:, :count])
 
     def with_room(self, room: int) -> Runs:
         """Return the runs in columns with room for more."""
         grown = Runs.empty(room)
-        for column, larger in zip(self.columns, grown.columns, strict=True):
-            larger[: len(column)] = column
+        grown.table[:, : len(self)] = self.table
         return grown
 
     def __len__(self) -> int:
-        return len(self.key)
+        return int(self.table.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
 class KeyStates:
-    """The keys, and for each: bits of its last event, bits of runs too short to count, its time."""
+    """The keys, and for each: bits of its last event, bits of runs too short to count, its time.
+
+    These are the rows of one array, as for runs.
+    """
 
     keys: tuple[pa.Array, ...]
-    held: Int64s
-    waiting: Int64s
-    last_ts: Int64s
+    table: Int64s
+
+    @property
+    def held(self) -> Int64s:
+        """The bits of the last event of each key."""
+        return row_of(self.table, 0)
+
+    @property
+    def waiting(self) -> Int64s:
+        """The bits of runs that are too short to be seen yet."""
+        return row_of(self.table, 1)
+
+    @property
+    def last_ts(self) -> Int64s:
+        """The time of the last event of each key."""
+        return row_of(self.table, 2)
+
+    def __len__(self) -> int:
+        return int(self.table.shape[1])
 
     def take(self, chosen: Int64s) -> KeyStates:
         """Return some of the keys."""
         rows = to_arrow(chosen)
-        return KeyStates(
-            tuple(key.take(rows) for key in self.keys),
-            self.held[chosen],
-            self.waiting[chosen],
-            self.last_ts[chosen],
-        )
+        return KeyStates(tuple(key.take(rows) for key in self.keys), self.table.take(chosen, 1))
+
+    def one(self, key: int) -> KeyStates:
+        """Return one of the keys."""
+        keys = tuple(each.slice(key, 1) for each in self.keys)
+        return KeyStates(keys, self.table[:, key : key + 1])
 
     def joined(self, others: Sequence[KeyStates]) -> KeyStates:
         """Return these keys, then others."""
         each = [self, *others]
         return KeyStates(
             tuple(map(pa.concat_arrays, zip(*(one.keys for one in each), strict=True))),
-            np.concatenate([one.held for one in each]),
-            np.concatenate([one.waiting for one in each]),
-            np.concatenate([one.last_ts for one in each]),
+            np.concatenate([one.table for one in each], axis=1),
         )
 
 
@@ -189,12 +246,9 @@ class Derivation:
 
     def initial_state(self) -> RunState:
         """Return the state before the first event."""
-        none = np.empty(0, np.int64)
         keys = tuple(pa.nulls(0, kind) for kind in self.key_schema.types)
-        count = 0 if self.keys else 1
-        nothing = np.zeros(count, np.int64)
-        states = KeyStates(keys, nothing, nothing, nothing)
-        return RunState(states, Runs(*(none for _ in fields(Runs))))
+        states = KeyStates(keys, np.zeros((3, 0 if self.keys else 1), np.int64))
+        return RunState(states, Runs.empty())
 
     def step(self, share: Share, position: int, watermark_us: int) -> Derived:
         """Follow the runs of some keys through their events, and the silence behind these.
@@ -202,7 +256,10 @@ class Derivation:
         The next position is given: it is that of all keys.
         """
         bits, count, held = share.bits, share.count, share.held
-        by_key = self.by_key(held.known, held.runs, count)
+        table = np.zeros((3, count), np.int64)
+        table[:, : len(held.known)] = held.known.table
+        known, waiting, last_ts = table
+        by_key = (known, waiting, last_ts, self.open_runs(held.runs, count))
         symbols = len(self.situations)
         sizes = np.zeros(symbols, np.int64)
         if self.counted:
@@ -244,7 +301,7 @@ class Derivation:
             for start, end in zip(places[:-1], place, strict=True)
         )
         return Derived(
-            KeyStates(tuple(share.keys), *by_key[:3]),
+            KeyStates(tuple(share.keys), table),
             runs.first(found),
             RunChanges(*(column[:changed] for column in changes)),
             members,
@@ -260,20 +317,13 @@ class Derivation:
                 holds = pc.fill_null(holds, False)
             set_bits(frozen(to_numpy(holds)), symbol, bits)
 
-    def by_key(
-        self, states: KeyStates, runs: Runs, count: int
-    ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """Return the state of each key, in arrays that may be changed; new keys have none."""
-        known = len(states.held)
-        held, waiting, last_ts = (np.zeros(count, np.int64) for _ in range(3))
-        held[:known] = states.held
-        waiting[:known] = states.waiting
-        last_ts[:known] = states.last_ts
+    def open_runs(self, runs: Runs, count: int) -> Int64s:
+        """Return the open run of each key and symbol, or -1."""
         symbols = len(self.situations)
-        open_run = np.full(count * symbols, -1, np.int64)
+        found = np.full(count * symbols, -1, np.int64)
         is_open = np.flatnonzero(runs.end_pos == NEVER)
-        open_run[runs.key[is_open] * symbols + runs.symbol[is_open]] = is_open
-        return held, waiting, last_ts, open_run
+        found[runs.key[is_open] * symbols + runs.symbol[is_open]] = is_open
+        return found
 
     def is_due(self, state: RunState, derived: Derived) -> bool:
         """Whether to drop unneeded runs and keys now: not for each event, but once it pays.
@@ -281,7 +331,7 @@ class Derivation:
         It pays when their number has doubled, or when as many events have come as have to be looked
         at: so a burst is forgotten even if little follows it.
         """
-        known = len(derived.runs) + len(derived.keys.held)
+        known = len(derived.runs) + len(derived.keys)
         events = (derived.position - state.dropped_at) // 2
         return known > 2 * state.least + SPARE or events > known + SPARE
 
@@ -294,13 +344,13 @@ class Derivation:
         stay.
         """
         runs, keys = derived.runs.take(kept), derived.keys
-        chosen = np.arange(len(keys.held))
+        chosen = np.arange(len(keys))
         busy = used | (keys.held != 0)
         busy[runs.key] = True
         most = int(np.count_nonzero(busy))
         if self.keys and len(busy) > (2 * most + SPARE if spare else most):
             chosen = np.flatnonzero(busy)
-            runs = Runs((np.cumsum(busy) - 1)[runs.key], *runs.columns[1:])
+            runs = runs.of_keys((np.cumsum(busy) - 1)[runs.key])
             keys = keys.take(chosen)
         left = len(kept) + len(chosen)
         return RunState(keys, runs, derived.position, left, derived.position), chosen

@@ -64,7 +64,7 @@ class GroupedRuns:
     @classmethod
     def of(cls, derived: Derived, symbols: int) -> GroupedRuns:
         """Group the runs of keys that changed."""
-        runs, keys = derived.runs, len(derived.keys.held)
+        runs, keys = derived.runs, len(derived.keys)
         group = runs.key * symbols + runs.symbol
         touched = np.zeros(keys, np.bool_)
         touched[runs.key[derived.changes.run]] = True

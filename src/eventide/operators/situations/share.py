@@ -65,7 +65,7 @@ def shares_of(
         every = frozen(np.arange(events))
         return [Share(taken.part, codes, ts, bits, every, keys, 0, events, count)]
     in_parts = divided((frozen(ts), codes, bits), parts, counts, threads)
-    known = len(taken.part.known.held)
+    known = len(taken.part.known)
     assert taken.part.by_key  # computed once, not by each thread
 
     def share(part: int) -> Share:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +12,18 @@ from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Floats, Int64s
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.checking import LONGEST_US, filled, require, require_keys, require_within
-from eventide.operators.situations.runs import Derivation, KeyStates, Runs, RunState
+from eventide.operators.situations.runs import (
+    RUN_COLUMNS,
+    Derivation,
+    KeyStates,
+    Runs,
+    RunState,
+)
 from eventide.operators.situations.values import Parts
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
-_RUNS = pa.schema([(each.name, pa.int64()) for each in fields(Runs)])
+_RUNS = pa.schema([(name, pa.int64()) for name in RUN_COLUMNS])
 
 
 def key_schema(derivation: Derivation) -> pa.Schema:
@@ -30,9 +35,9 @@ def key_schema(derivation: Derivation) -> pa.Schema:
 def write_runs(state: RunState, derivation: Derivation) -> bytes:
     """Write keys and runs out."""
     keys = state.keys
-    columns = [*keys.keys, *map(pa.array, (keys.held, keys.waiting, keys.last_ts))]
+    columns = [*keys.keys, *map(to_arrow, keys.table)]
     known = pa.RecordBatch.from_arrays(columns, schema=key_schema(derivation))
-    runs = pa.RecordBatch.from_arrays(list(map(pa.array, state.runs.columns)), schema=_RUNS)
+    runs = pa.RecordBatch.from_arrays(list(map(to_arrow, state.runs.table)), schema=_RUNS)
     facts = {"position": state.position}
     facts |= {"least": state.least, "dropped_at": state.dropped_at}
     return join_parts([write_rows("Situations", known, facts), write_rows("Runs", runs, {})])
@@ -44,10 +49,10 @@ def read_runs(written: bytes, derivation: Derivation) -> RunState:
     known, facts = read_rows("Situations", parts[0], key_schema(derivation))
     runs, _ = read_rows("Runs", parts[1], _RUNS)
     *keys, held, waiting, last_ts = known.columns
-    bits = (filled(column, "what is known of keys") for column in (held, waiting, last_ts))
-    states = KeyStates(tuple(keys), *bits)
-    columns = (np.array(filled(column, "runs")) for column in runs.columns)
-    state = RunState(states, Runs(*columns), facts["position"], facts["least"], facts["dropped_at"])
+    bits = [filled(column, "what is known of keys") for column in (held, waiting, last_ts)]
+    states = KeyStates(tuple(keys), np.array(bits))
+    found = Runs(np.array([filled(column, "runs") for column in runs.columns]))
+    state = RunState(states, found, facts["position"], facts["least"], facts["dropped_at"])
     check_runs(state, derivation)
     return state
 
@@ -55,7 +60,7 @@ def read_runs(written: bytes, derivation: Derivation) -> RunState:
 def check_runs(state: RunState, derivation: Derivation) -> None:
     """Refuse keys and runs that do not fit: a condition that holds for a key has an open run."""
     keys, runs, symbols = state.keys, state.runs, len(derivation.situations)
-    count = len(keys.held)
+    count = len(keys)
     require_keys(keys.keys, count)
     require_within(keys.held, 0, 1 << symbols, "what is held of keys")
     require(not (keys.waiting & ~keys.held).any(), "a run is waited for that is not there")

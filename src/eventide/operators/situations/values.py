@@ -25,6 +25,9 @@ from eventide.operators.situations.runs import Derived, run_codes
 from eventide.plan.expressions import Aggregate, columns_of
 from eventide.schema import TS
 
+MOST_PARTS = 4
+"""So many parts of each run are kept before they are merged."""
+
 
 @dataclass(frozen=True)
 class SymbolAggregates:
@@ -133,7 +136,15 @@ class Parts:
         counts = offsets[known + 1] - offsets[known]
         places = order[ranges(offsets[known], counts)]
         number = np.repeat(np.arange(len(runs)), counts)
-        return Parts(self.columns.take(to_arrow(places)), number)
+        return Parts(self.rows(places), number)
+
+    def rows(self, places: Int64s) -> pa.RecordBatch:
+        """Return the columns of some parts, without a copy if they lie side by side."""
+        count = len(places)
+        first, last = places[[0, -1]].tolist() if count else (0, -1)
+        if last - first == count - 1 and (count < 3 or bool((np.diff(places) == 1).all())):
+            return self.columns.slice(first, count)
+        return self.columns.take(to_arrow(places))
 
 
 @dataclass(frozen=True)
@@ -172,6 +183,11 @@ class RunValues:
         position = np.concatenate([before, derived.base + 2 * member_row + 1])
         return cls(aggregates, parts, position, len(derived.runs))
 
+    @property
+    def are_many(self) -> bool:
+        """Whether there are so many parts that some have to be merged."""
+        return len(self.parts.run) > MOST_PARTS * self.runs
+
     def of_runs(self, runs: Int64s) -> tuple[Int64s, Int64s, Int64s, pa.RecordBatch]:
         """Return the parts of some runs side by side, in order of time.
 
@@ -189,9 +205,16 @@ class RunValues:
         return place, offsets, self.position[chosen], self.parts.columns.take(to_arrow(chosen))
 
     def merged(self, runs: Int64s) -> Parts:
-        """Return one part for each of some runs that ascend; they are numbered from zero."""
-        if np.array_equal(self.parts.run, runs):
-            return Parts(self.parts.columns, np.arange(len(runs)))
+        """Return the parts of some runs that ascend; they are numbered from zero.
+
+        Those of a run become one part once there are many: not with each event.
+        """
+        number = np.full(self.runs, -1, np.int64)
+        number[runs] = np.arange(len(runs))
+        number = number[self.parts.run]
+        chosen = np.flatnonzero(number >= 0)
+        if len(chosen) <= MOST_PARTS * len(runs):
+            return Parts(self.parts.rows(chosen), number[chosen])
         _, offsets, _, parts = self.of_runs(runs)
         frames = Frames(frozen(offsets[:-1]), frozen(offsets[1:]))
         columns = self.aggregates.by_frame(parts.columns, frames)
@@ -225,9 +248,10 @@ class RunValues:
 
 
 def merged_parts(values: Sequence[RunValues], symbol: Int64s, kept: Int64s) -> tuple[Parts, ...]:
-    """Return one part for each run kept, by its new number; `symbol` is that of all runs."""
+    """Return the parts of the runs kept, by their new numbers; `symbol` is that of all runs."""
     found = []
     for each, own in enumerate(values):
         places = np.flatnonzero(symbol[kept] == each)
-        found.append(Parts(own.merged(kept[places]).columns, places))
+        parts = own.merged(kept[places])
+        found.append(Parts(parts.columns, places[parts.run]))
     return tuple(found)
