@@ -75,6 +75,8 @@ BETWEEN_ROOMS = {
     ("plan/sharing/refreshes", "plan/standing/windows"),
     ("plan/sharing/refreshes", "plan/windows/nodes"),
     ("plan/sharing/windows", "plan/standing/nodes"),
+    # A query that runs by itself in a set may be a standing one, of which several plans are known.
+    ("engines/live/sharing/written", "engines/standing/resume"),
     # Rows in chunks that are found by number, whoever keeps them.
     ("operators/sharing/known_keys", "operators/standing/row_log"),
     ("operators/sharing/partial_log", "operators/standing/row_log"),

@@ -19,7 +19,8 @@ TEXT_SHOWN = 80
 def queries(database: Path, *, drop: str | None) -> None:
     """List the durable queries of the database DB: which run where, and how far they are.
 
-    A query is durable if it has a name: eventide watch --name, or db.subscribe(text, name=...).
+    A query is durable if it has a name: eventide watch --name, or db.subscribe(text, name=...). So
+    is a set of queries, db.subscribe_many(texts, name=...), listed with the number of its queries.
     "behind" is the number of stored events that its newest checkpoint does not have. A query whose
     files are damaged is listed with what would help.
 

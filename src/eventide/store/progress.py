@@ -21,6 +21,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 
@@ -67,6 +68,8 @@ class TakenStep:
     """Instants at which many events are cut into parts, which are taken in order of time."""
     moved: Mapping[str, int] = field(default_factory=dict)
     """Instants that streams have reached without events, by stream."""
+    change: Mapping[str, Any] = field(default_factory=dict)
+    """What has changed instead, without events: the queries of a set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,7 @@ def parsed_step(line: bytes) -> TakenStep | None:
         None if rows is None else whole(rows),
         tuple(whole(each) for each in entry["cuts"]),
         {str(name): whole(until_us) for name, until_us in entry["moved"].items()},
+        entry.get("change", {}),
     )
 
 
@@ -209,6 +213,7 @@ class Journal:
             "rows": step.rows,
             "cuts": list(step.cuts),
             "moved": dict(step.moved),
+            **({"change": dict(step.change)} if step.change else {}),
         }
         text = json.dumps(entry, separators=(",", ":")).encode()
         file = self.opened()

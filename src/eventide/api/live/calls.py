@@ -142,6 +142,11 @@ class LiveCalls(ABC):
         The options are those of `subscribe` that are not about a single query. If all queries
         together remember more than `max_state_bytes`, those that remember most leave, as if they
         had failed, and the others go on.
+
+        With a `name`, the set is durable: which queries it has is kept in the database, with their
+        states and the place in the streams. After a crash or a restart the same call goes on where
+        it was, with the queries that were added and without those that were dropped; so does a call
+        with no queries, `[]`.
         """
         from eventide.api.live.options import ReceivedOptions
         from eventide.api.live.shared.asked import asked

@@ -15,6 +15,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -27,6 +28,7 @@ import pyarrow.compute as pc
 from eventide.api.live.group import NOTHING_MOVED, Group
 from eventide.api.live.journaled import JournaledSteps, ends_of
 from eventide.api.live.kept.rebuild import Origin, rebuild
+from eventide.api.live.kept.waiting import waiting_rows, written_rows
 from eventide.api.live.numbered import sorted_between
 from eventide.api.live.row_queue import LiveRows, RowQueue
 from eventide.api.live.subscription import Subscription
@@ -58,11 +60,15 @@ from eventide.store.progress import (
 Definition = dict[str, object]
 """What a query has to have in common with the one that wrote a checkpoint."""
 
+ReadState = Callable[[bytes], tuple[LiveEngine, LiveState]]
+
 log = logging.getLogger("eventide.live")
 
 IDENTITY = "id"
 """Tells the query from one of the same name in another database, also when another text takes its
 place: row numbers go on."""
+ASKED = "asked"
+"""Tells with which queries a set began; empty if with none."""
 ORIGIN = "origin"
 """What the state is rebuilt from after an upgrade that changes its format."""
 SINCE = "since_us"
@@ -79,13 +85,10 @@ RECEIVING_S = 10.0
 """How long a query that ends waits for a receiver that has rows in its hands."""
 
 
-class DurableQuery(Subscription):
-    """A live query that goes on where it was after a crash or a restart."""
+class Durable(Subscription):
+    """A live query, or a set of them, that goes on where it was after a crash or a restart."""
 
-    def __init__(self, engine: LiveEngine, delivery: object, *, text: str, name: str) -> None:
-        super().__init__(engine, delivery, text=text)  # type: ignore[arg-type]
-        self.name = name
-        self.progress: DurableGroup | None = None
+    progress: DurableGroup | None = None
 
     def described(self) -> str:
         """Return its name."""
@@ -134,12 +137,20 @@ class DurableQuery(Subscription):
         super().ended()
 
 
+class DurableQuery(Durable):
+    """A live query that goes on where it was."""
+
+    def __init__(self, engine: LiveEngine, delivery: object, *, text: str, name: str) -> None:
+        super().__init__(engine, delivery, text=text)  # type: ignore[arg-type]
+        self.name = name
+
+
 class DurableGroup(Group):
     """The group of one durable query: its steps are journaled, its state is kept."""
 
     def __init__(
         self,
-        query: DurableQuery,
+        query: Durable,
         stored: dict[str, StoredStream],
         folder: Path,
         definition: Definition,
@@ -225,7 +236,7 @@ class DurableGroup(Group):
             there = query.queue.begin(query.name, query.output_schema, acknowledged)
             self.acknowledged_rows = there
 
-    def resume(self, read: Callable[[bytes], tuple[LiveEngine, LiveState]]) -> bool:
+    def resume(self, read: ReadState | None) -> bool:
         """Go on where the files say; return whether there are any.
 
         `read` finds the plan that wrote the state of a standing query: there are several.
@@ -238,16 +249,11 @@ class DurableGroup(Group):
         self.since_us = written.pop(SINCE)
         self.identity = written.get(IDENTITY)
         self.check_definition(written)
-        for name, stream_id in written[STREAMS].items():
-            if name not in self.stored or self.stored[name].stream_id != stream_id:
-                message = f"{query.name} has read another stream {name}, which was dropped"
-                hint = "subscribe with replace=True, and say from where it starts"
-                raise StoreError(message, hint=hint)
+        self.check_streams(written[STREAMS], progress.steps)
         origin = origin_of(written)
         if origin is not None:
             self.began, self.first_row = dict(origin.began), origin.first_row
         rebuilt = self.load(found, origin, read)
-        query.watermark_us = query.state.clock_us
         query.counters.rows = found.rows
         self.position = dict(found.next_seqs)
         self.receive_from(self.acknowledged.read())
@@ -263,16 +269,32 @@ class DurableGroup(Group):
             self.save()
         return True
 
+    def check_streams(
+        self,
+        streams: Mapping[str, str],
+        steps: tuple[TakenStep, ...],  # noqa: ARG002 - a set can do without a stream
+    ) -> None:
+        """Refuse to go on if a stream was dropped, given the identities of those that were read."""
+        for name, stream_id in streams.items():
+            if name not in self.stored or self.stored[name].stream_id != stream_id:
+                raise self.other_stream(name)
+
+    def other_stream(self, name: str) -> StoreError:
+        """Return the error for a stream that was dropped, and perhaps made anew."""
+        message = f"{self.query.name} has read another stream {name}, which was dropped"
+        hint = "subscribe with replace=True, and say from where it starts"
+        return StoreError(message, hint=hint)
+
     def load(
         self,
         found: Checkpoint,
         origin: Origin | None,
-        read: Callable[[bytes], tuple[LiveEngine, LiveState]],
+        read: ReadState | None,
     ) -> bool:
         """Load the state of a checkpoint; return whether it had to be rebuilt from events."""
         query = self.query
         try:
-            if query.engine.tree.reporter is None:
+            if read is None or query.engine.tree.reporter is None:
                 query.state = query.engine.load(found.state)
             else:
                 query.engine, query.state = read(found.state)
@@ -281,10 +303,14 @@ class DurableGroup(Group):
                 raise
             rebuild(self, origin, found.next_seqs, found.rows)
             return True
+        query.watermark_us = query.state.clock_us
         return False
 
     def check_definition(self, before: Definition) -> None:
         """Refuse to go on with another query, or with other options."""
+        if ASKED in before and ASKED not in self.definition:
+            message = f"{self.query.name} is a set of queries, not a single one"
+            raise StateError(message, hint="take another name, or subscribe with replace=True")
         now = json.loads(json.dumps(self.definition))
         differing = [name for name in now if now.get(name) != before.get(name)]
         if differing:
@@ -299,6 +325,20 @@ class DurableGroup(Group):
 
     def retake(self, steps: tuple[TakenStep, ...]) -> None:
         """Take the steps that are in the journal once more."""
+        for of_changes, alike in groupby(steps, lambda step: bool(step.change)):
+            if of_changes:
+                for step in alike:
+                    self.change_again(step.change)
+                    self.journaled.taken(0)
+            else:
+                self.retake_between(tuple(alike))
+
+    def change_again(self, change: Mapping[str, Any]) -> None:
+        """Change again what only sets can change: which queries there are."""
+        raise NotImplementedError
+
+    def retake_between(self, steps: tuple[TakenStep, ...]) -> None:
+        """Take steps once more between which nothing else has changed."""
         stored = {name: self.events_until(name, end) for name, end in ends_of(steps).items()}
         with self.stepping:
             for step in steps:
@@ -400,18 +440,13 @@ class DurableGroup(Group):
     def write(self, number: int) -> None:
         """Write the checkpoint of a number."""
         query, queue = self.query, self.query.queue
-        state = query.engine.dump(query.state)
+        state = self.written_state()
         streams = {name: each.stream_id for name, each in self.stored.items()}
-        reached = {
-            feed.stream: held.advanced_us
-            for feed, held in zip(query.engine.feeds, query.state.feeds, strict=True)
-            if held.advanced_us != START_OF_TIME_US
-        }
         facts = {
             SINCE: self.since_us,
             STREAMS: streams,
             IDENTITY: self.identity,
-            ORIGIN: Origin(self.began, self.first_row, reached).written(),
+            ORIGIN: Origin(self.began, self.first_row, self.moved_to).written(),
         }
         definition = json.dumps({**self.definition, **facts})
         rows = query.counters.rows
@@ -421,6 +456,20 @@ class DurableGroup(Group):
             found = Checkpoint(number, definition, self.position, rows, state, kept)
             self.journaled.save(found)
         self.saved_at = monotonic()
+
+    @property
+    def moved_to(self) -> dict[str, int]:
+        """The instants to which streams were moved without events, by stream."""
+        feeds = zip(self.query.engine.feeds, self.query.state.feeds, strict=True)
+        return {
+            feed.stream: held.advanced_us
+            for feed, held in feeds
+            if held.advanced_us != START_OF_TIME_US
+        }
+
+    def written_state(self) -> bytes:
+        """Write the state."""
+        return self.query.engine.dump(self.query.state)
 
     def received(self, rows: int) -> None:
         """Remember that the rows before a number have been received."""
@@ -479,24 +528,3 @@ def option_text(name: str, value: object) -> str:
     if isinstance(value, int) and name.endswith("_us"):
         return repr(format_duration(value))
     return repr(value)
-
-
-def written_rows(waiting: list[LiveRows]) -> bytes:
-    """Write rows out that wait for their receiver."""
-    if not waiting:
-        return b""
-    table = pa.concat_tables([rows.to_arrow() for rows in waiting])
-    sink = pa.BufferOutputStream()
-    about = {"first_row": str(waiting[0].first_row)}
-    schema = table.schema.with_metadata({**(table.schema.metadata or {}), **about})
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_table(table.cast(schema))
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
-
-
-def waiting_rows(written: bytes) -> list[LiveRows]:
-    """Read back what `written_rows` wrote."""
-    table = pa.ipc.open_stream(written).read_all()
-    first = int((table.schema.metadata or {})[b"first_row"])
-    return [LiveRows(table.replace_schema_metadata(None), first)]

@@ -55,6 +55,9 @@ class ManyKeywords(TypedDict, total=False):
     full: Full
     retries: int
     retry_after: Duration
+    name: str | None
+    replace: bool
+    start: Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,18 @@ from typing import TypeVar
 from eventide.api.live.clocks.wall_time import listen
 from eventide.api.live.dead_letters import DeadLetters
 from eventide.api.live.delivery import Delivery
-from eventide.api.live.durable import QUERIES, Definition, DurableGroup, DurableQuery, alone
+from eventide.api.live.durable import ASKED, QUERIES, Definition, DurableGroup, DurableQuery, alone
 from eventide.api.live.kept.listed import KeptQuery, kept_queries
 from eventide.api.live.options import LiveOptions
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive, receiver_of
 from eventide.api.live.running import RunningStream
 from eventide.api.live.shared.asked import AskedQueries
+from eventide.api.live.shared.durable_set import (
+    DurableSet,
+    DurableSetGroup,
+    digest_of_queries,
+)
 from eventide.api.live.shared.live_set import LiveSet
 from eventide.api.live.shared.sets import SetPlanner
 from eventide.api.live.shared.shared_live import SHARED_FROM, SharedLive
@@ -48,7 +53,7 @@ from eventide.plan.sharing.portion import portions_of
 from eventide.plan.sharing.template import TemplateQuery, member_of
 from eventide.plan.tree import Plan
 from eventide.sinks.contract import Sink
-from eventide.store import Store
+from eventide.store import Snapshot, Store
 from eventide.store.store import STREAM_NAME
 
 log = logging.getLogger("eventide.live")
@@ -164,16 +169,23 @@ class LiveQueries:
     def subscribe_many(
         self, wanted: AskedQueries, receiver: AnyReceiver | None, options: LiveOptions
     ) -> LiveSet:
-        """Start queries that run as one as far as they can."""
+        """Start queries that run as one as far as they can, or let a durable set go on."""
         with self.starting:
             catalog = self.named.catalog()
             many = ManyQueries(
                 catalog, options.lateness_us, options.max_lag_us, options.most_state_bytes
             )
             planner = SetPlanner(self.store, self.named, options.lateness_us, options.max_lag_us)
-            live = LiveSet(
-                many, planner, self.delivery, text=wanted.texts[0] if wanted.texts else ""
-            )
+            text = wanted.texts[0] if wanted.texts else ""
+            if options.name is not None:
+                kept = DurableSet(many, planner, self.delivery, text=text, name=options.name)
+                kept.listens = options.idle_us is not None
+                self.receive(kept, receiver, options)
+                self.durable_set(kept, wanted, options)
+                self.listen(kept, options)
+                log.info("live query %d has begun: %s", kept.id, kept.described())
+                return kept
+            live = LiveSet(many, planner, self.delivery, text=text)
             live.listens = options.idle_us is not None
             self.receive(live, receiver, options)
             self.delivery.add(live, {})
@@ -224,9 +236,7 @@ class LiveQueries:
     ) -> None:
         """Run a durable query: one that is new begins, another one goes on where it was."""
         assert live.name is not None
-        if any(group.query.name == live.name and group.queries for group in self.delivery.durable):
-            message = f"{live.name} runs already, in this process"
-            raise StateError(message, hint="db.queries() has it")
+        self.refuse_running(live.name)
         definition: Definition = {
             "text": live.text,
             "params": repr(params),
@@ -250,6 +260,35 @@ class LiveQueries:
             group.abandon()
             raise
 
+    def durable_set(self, live: DurableSet, wanted: AskedQueries, options: LiveOptions) -> None:
+        """Run a durable set: one that is new begins, another one goes on with what it has."""
+        assert live.name is not None
+        self.refuse_running(live.name)
+        definition: Definition = {
+            "text": live.text,
+            ASKED: digest_of_queries(wanted),
+            "lateness_us": options.lateness_us,
+            "max_lag_us": options.max_lag_us,
+        }
+        group = DurableSetGroup(live, self.store, self.folder_of(live.name), definition)
+        try:
+            if options.replace or not group.resume(None):
+                planned = live.planner.plan(wanted, 0)
+                seen = self.store.snapshots(planned.streams)
+                group.begin_with(wanted, planned, seen, starts_at(seen, options))
+            elif options.start != "now":
+                log.info("%s goes on where it was: start is for a set that is new", live.name)
+            self.delivery.add_durable(group)
+        except BaseException:
+            group.abandon()
+            raise
+
+    def refuse_running(self, name: str) -> None:
+        """Refuse a durable query that runs in this process."""
+        if any(group.query.name == name and group.queries for group in self.delivery.durable):
+            message = f"{name} runs already, in this process"
+            raise StateError(message, hint="db.queries() has it")
+
     def start(
         self, live: DurableQuery, group: DurableGroup, plan: Plan, options: LiveOptions
     ) -> None:
@@ -259,19 +298,13 @@ class LiveQueries:
             message = "start and from_history exclude each other"
             hint = 'start="beginning" reports what history has; from_history does not'
             raise SchemaError(message, hint=hint)
-        if options.start == "now":
+        since_us = starts_at(stored, options)
+        if since_us is None:
             if options.from_history or any(feed.relation for feed in live.engine.feeds):
                 live.begin(stored, options.from_history)
             position = {name: each.view.next_seq for name, each in stored.items()}
             group.begin(position, from_history=options.from_history)
             return
-        for name, each in stored.items():
-            if each.manifest.options.keep_until is not None:
-                message = (
-                    f"events of {name} expire: what it has had cannot be reported from then on"
-                )
-                raise SchemaError(message, hint="leave out start; from_history=True begins warm")
-        since_us = START_OF_TIME_US if options.start == "beginning" else instant(options.start)
         group.begin(dict.fromkeys(stored, 0), since_us)
 
     def folder_of(self, name: str) -> Path:
@@ -323,3 +356,14 @@ class LiveQueries:
             engine = LiveEngine.of(chosen, catalog, named.lateness_us)
         schema = replace(named, columns=tuple(plan.row.items())).schema
         return self.begun(RunningStream(named, schema, engine), plan, shared)
+
+
+def starts_at(stored: Mapping[str, Snapshot], options: LiveOptions) -> int | None:
+    """Return the instant from which on a new query takes what is stored, None if from now on."""
+    if options.start == "now":
+        return None
+    for name, each in stored.items():
+        if each.manifest.options.keep_until is not None:
+            message = f"events of {name} expire: what it has had cannot be reported from then on"
+            raise SchemaError(message, hint="leave out start; from_history=True begins warm")
+    return START_OF_TIME_US if options.start == "beginning" else instant(options.start)

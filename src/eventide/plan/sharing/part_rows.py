@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
-
 from eventide.plan.nodes import Scan, scans_of
 from eventide.plan.tree import Plan
 
@@ -26,6 +23,15 @@ def reads_parts(plan: Plan) -> bool:
     return any(map(is_part, scans_of(plan)))
 
 
-def part_numbers() -> Iterator[int]:
-    """Yield the numbers of parts, which are larger than those of queries."""
-    return count(PARTS_FROM)
+class PartNumbers:
+    """The numbers of parts, which are larger than those of queries: none is given twice."""
+
+    def __init__(self) -> None:
+        self.following = PARTS_FROM
+
+    def __iter__(self) -> PartNumbers:
+        return self
+
+    def __next__(self) -> int:
+        self.following += 1
+        return self.following - 1

@@ -14,6 +14,7 @@ from eventide.api.live import durable, journaled
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive
 from eventide.api.live.row_queue import LiveRows
+from eventide.api.live.shared.durable_set import DurableSet
 from eventide.api.live.subscription import Subscription
 from eventide.sinks import IntoStream, JsonLines, Parquet, Sink
 from eventide.store.progress import Checkpoint, write_checkpoint
@@ -34,8 +35,16 @@ QUERIES = {
 }
 FAST = "SELECT ts, car, speed FROM cars WHERE speed > 2"
 """Its rows are pulled, and go into a stream and into files: each exactly once."""
+SET_TEXT = (
+    "SELECT car, window_start, SUM(speed) AS total FROM cars WHERE speed > $least "
+    "GROUP BY car, TUMBLE(ts, INTERVAL '2' SECOND)"
+)
+SET_ROWS = [{"least": 0.0}, {"least": 2.0}, {"least": 3.0}]
+SILENT = "SELECT car, weight FROM trucks WHERE weight > 100"
+"""Queries without rows come into the set, and leave it, while it runs."""
 PULLED = "pulled"
-RECEIVED = (*QUERIES, PULLED)
+SET = "set"
+RECEIVED = (*QUERIES, SET, PULLED)
 """The queries whose receivers write each row with its number into a file."""
 
 READY, BEGUN, WRITTEN = b"!", b"(", b")"
@@ -80,12 +89,25 @@ def follow(folder: Path, seed: int, say: int) -> None:
 
     mock.patch.object(journaled, "write_checkpoint", written).start()
     db = ev.open(folder)
-    pulled = started(db)[-1]
+    queries = started(db)
+    pulled = queries[-1]
     receive = writer(folder, PULLED)
     Thread(target=lambda: [receive(rows) for rows in pulled], daemon=True).start()
     os.write(say, READY)
+    for query in queries:
+        if isinstance(query, DurableSet):
+            change(query, random.Random(seed))
+
+
+def change(live: DurableSet, choose: random.Random) -> None:
+    """Let queries without rows come and go until killed."""
     while True:
-        time.sleep(1)
+        others = [number for number, text in live.texts.items() if text == SILENT]
+        if len(others) > 4:
+            live.drop(choose.sample(others, 2))
+        else:
+            live.add([SILENT] * choose.randint(1, 3))
+        time.sleep(choose.expovariate(50))
 
 
 def started(db: ev.Database) -> list[Subscription]:
@@ -100,9 +122,20 @@ def started(db: ev.Database) -> list[Subscription]:
         *((name, FAST, sink) for name, sink in sinks.items()),
         (PULLED, FAST, Pull.PULL),
     ]
+    several = db.subscribe_many(
+        SET_TEXT,
+        SET_ROWS,
+        writer(db.path, SET),
+        name=SET,
+        start="beginning",
+        lateness=LATENESS,
+    )
     return [
-        db.subscribe(text, receiver, name=name, start="beginning", lateness=LATENESS)
-        for name, text, receiver in receivers
+        several,
+        *(
+            db.subscribe(text, receiver, name=name, start="beginning", lateness=LATENESS)
+            for name, text, receiver in receivers
+        ),
     ]
 
 

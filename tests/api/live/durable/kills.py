@@ -32,7 +32,19 @@ import eventide as ev
 from eventide.api.live.durable import QUERIES as KEPT
 from eventide.store.progress import received_rows
 from tests.api.live.durable import killed
-from tests.api.live.durable.killed import BEGUN, FAST, PULLED, QUERIES, READY, RECEIVED, WRITTEN
+from tests.api.live.durable.killed import (
+    BEGUN,
+    FAST,
+    PULLED,
+    QUERIES,
+    READY,
+    RECEIVED,
+    SET,
+    SET_ROWS,
+    SET_TEXT,
+    SILENT,
+    WRITTEN,
+)
 
 ROUND = 25
 """So many kills are done to one database."""
@@ -79,7 +91,7 @@ def kill_in_round(folder: Path, kills: int, seed: int) -> Count:
     """Kill so often; return what was seen, or raise what is wrong."""
     choose = random.Random(seed)
     killed.create(folder)
-    for text in (*QUERIES.values(), FAST):
+    for text in (*QUERIES.values(), FAST, SILENT):
         ev.open(folder).sql(text)
     stop = folder / "stop"
     appender = forked(killed.append_until, folder, stop, seed)
@@ -141,8 +153,14 @@ def compare(folder: Path, received: list[Received]) -> None:
     """Compare what has come with history."""
     db = ev.open(folder)
     texts = {**QUERIES, PULLED: FAST}
+    rows = {name: list(db.sql(text).rows()) for name, text in texts.items()}
+    rows[SET] = [
+        {"query": number, **row}
+        for number, params in enumerate(SET_ROWS)
+        for row in db.sql(SET_TEXT, params=params).rows()
+    ]
     for each in received:
-        expected = sorted(repr(row) for row in db.sql(texts[each.name]).rows())
+        expected = sorted(map(repr, rows[each.name]))
         assert expected
         assert sorted(each.rows) == expected, f"{each.name}: not the rows of history"
     fast = sorted((row["ts"], row["car"], row["speed"]) for row in db.sql(FAST))
@@ -156,8 +174,8 @@ def compare(folder: Path, received: list[Received]) -> None:
     ]
     assert sorted((row["car"], row["speed"]) for row in lines) == without_times, "lines differ"
     tables = [pq.read_table(file) for file in (folder / "parquet").glob("*.parquet")]
-    rows = [row for table in tables for row in table.to_pylist()]
-    assert sorted((row["car"], row["speed"]) for row in rows) == without_times, "Parquet differs"
+    parquet = [row for table in tables for row in table.to_pylist()]
+    assert sorted((row["car"], row["speed"]) for row in parquet) == without_times, "Parquet differs"
 
 
 def run(folder: Path, kills: int, seed: int) -> str:

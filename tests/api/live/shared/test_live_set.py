@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from time import sleep
 
 import numpy as np
@@ -15,6 +15,7 @@ import eventide as ev
 from eventide.api.live.follower import FOLLOWER
 from eventide.api.live.query import LiveQuery
 from eventide.api.live.row_queue import LiveRows
+from eventide.api.live.shared import live_set
 from eventide.api.live.shared.asked import AskedQueries
 from eventide.api.live.shared.sets import PlannedSet
 from eventide.errors import BindError, IngestError, SchemaError, StateError, StoreError
@@ -360,3 +361,70 @@ def test_texts_of_a_set_may_publish_streams(db: ev.Database) -> None:
     with pytest.raises(StoreError, match="dear exists already"):
         db.subscribe_many([text.replace("$least", "6")])
     assert len(db.subscribe_many({"all": "SELECT paid FROM dear"})) == 1
+
+
+def test_a_set_with_a_slow_receiver_takes_no_events_because_of_an_addition(
+    db: ev.Database,
+) -> None:
+    go_on, got = Event(), list[LiveRows]()
+
+    def slow(rows: LiveRows) -> None:
+        go_on.wait(60)
+        got.append(rows)
+
+    live = db.subscribe_many(TEXT, ROWS[:1], slow, queue_rows=2)
+    append(db, 0, 6, 7, 8)
+    append(db, 3, 9, 10)
+    append(db, 5, 11, 12)
+    taken = live.counters.events
+    added: list[range] = []
+    adding = Thread(target=lambda: added.append(live.add(TEXT, ROWS[:1])))
+    adding.start()
+    adding.join(0.2)
+    assert (live.counters.events, added) == (taken, [])
+    go_on.set()
+    adding.join(60)
+    assert added == [range(1, 2)]
+    append(db, 7, 13, 1)
+    live.finish()
+    assert sorted(pairs(got)) == [*((0, price) for price in range(6, 14)), (1, 13)]
+
+
+def test_a_receiver_may_add_queries(db: ev.Database) -> None:
+    got: list[LiveRows] = []
+
+    def receive(rows: LiveRows) -> None:
+        if not got:
+            live.add("SELECT price FROM trades WHERE price > 100")
+        got.append(rows)
+
+    live = db.subscribe_many("SELECT price FROM trades WHERE price > 10", None, receive)
+    append(db, 0, 11, 12, 13)
+    assert live.wait(60)
+    append(db, 3, 200, 1)
+    live.finish()
+    assert sorted(pairs(got)) == [(0, 11), (0, 12), (0, 13), (0, 200), (1, 200)]
+
+
+def test_of_many_failures_the_newest_are_kept(
+    db: ev.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_set, "FAILURES_KEPT", 3)
+    fails = "SELECT price FROM trades WHERE CAST(symbol AS BIGINT) > $n"
+    live = db.subscribe_many(fails, [{"n": number} for number in range(5)])
+    append(db, 0, 1, 2)
+    assert list(live.failures) == [2, 3, 4]
+    assert live.failed_count == 5
+    assert len(live) == 0
+
+
+def test_the_wall_clock_moves_a_set_whose_streams_are_silent(db: ev.Database) -> None:
+    got, clock = list[LiveRows](), ev.ManualClock()
+    count = "SELECT COUNT(*) AS price FROM trades GROUP BY TUMBLE(ts, INTERVAL '2' SECOND)"
+    live = db.subscribe_many([count], None, got.append, idle="5 s", clock=clock)
+    append(db, 0, 1, 2)
+    assert live.wait(60)
+    assert pairs(got) == []
+    clock.advance("10 s")
+    assert live.wait(60)
+    assert pairs(got) == [(0, 2)]

@@ -53,7 +53,10 @@ def kept_query(store: Store, folder: Path) -> KeptQuery | None:
         if progress is None:
             return None
         checkpoint = progress.checkpoint
-        text = json.loads(checkpoint.definition)["text"]
+        definition = json.loads(checkpoint.definition)
+        text = definition["text"]
+        if "count" in definition:
+            text = f"{definition['count']:,} queries, {text}"
     except (StoreError, ValueError, LookupError, TypeError) as error:
         return KeptQuery(folder.name, "", running, process, received, 0, str(error))
     streams = store.streams()

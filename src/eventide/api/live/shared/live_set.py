@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
@@ -34,8 +35,11 @@ from eventide.schema import SEQ, TS
 
 if TYPE_CHECKING:
     from eventide.api.live.delivery import Delivery
-    from eventide.api.live.shared.sets import SetPlanner
+    from eventide.api.live.shared.sets import PlannedSet, SetPlanner
     from eventide.plan.times import Duration
+
+FAILURES_KEPT = 1_000
+"""So many queries that have failed are kept with their errors; all are counted."""
 
 log = logging.getLogger("eventide.live")
 
@@ -62,7 +66,9 @@ class LiveSet(Subscription):
         """The names of the queries, by number, if they have names."""
         self.numbers: dict[str, int] = {}
         self.failures: dict[int | str, Exception] = {}
-        """Queries that could not go on, and why; the others have gone on."""
+        """Queries that could not go on, and why; the others have gone on. Of many, the newest."""
+        self.failed_count = 0
+        """How many queries could not go on, also those that are not in `failures` any more."""
         self.changing = RLock()
         """Held while queries come or go; locked before any group is."""
 
@@ -78,6 +84,9 @@ class LiveSet(Subscription):
 
     def add_asked(self, wanted: AskedQueries) -> range:
         """Add queries, which begin now."""
+        # They begin after what is stored: the set takes that first, and waits for room if need be.
+        # Its receiver may ask for something meanwhile, so nothing is locked.
+        self.delivery.bring(self)
         with self.changing:
             self.check_may_add(wanted)
             first = self.following
@@ -87,9 +96,15 @@ class LiveSet(Subscription):
                 # Before the first row of theirs.
                 self.note_added(wanted)
                 planned.begin(self.many, following)
+                self.begun(wanted, planned, following)
 
             self.delivery.begin_more(self, planned.streams, begin)
             return range(first, self.following)
+
+    def begun(
+        self, wanted: AskedQueries, planned: PlannedSet, following: Mapping[str, int]
+    ) -> None:
+        """Know that queries have begun with the events of these numbers."""
 
     def check_may_add(self, wanted: AskedQueries) -> None:
         """Refuse queries of a set that takes none, or whose names do not go with the others."""
@@ -124,8 +139,12 @@ class LiveSet(Subscription):
             if group is not None:
                 with group.stepping, self.stepping:
                     self.many.drop(numbers)
+                    self.gone(numbers)
             for number in numbers.tolist():
                 self.forget_name(number)
+
+    def gone(self, numbers: Int64s) -> None:
+        """Know that queries have left, for another reason than an event."""
 
     def forget_name(self, number: int) -> None:
         """Let a query that has left have no name: another one may take it."""
@@ -142,6 +161,12 @@ class LiveSet(Subscription):
         names = list(self.numbers)
         hint = suggestion(str(query), names, "query") if names else f"there are {self.following}"
         raise SchemaError(message, hint=hint)
+
+    @property
+    def texts(self) -> dict[int | str, str]:
+        """The texts of the queries of a durable set, by name, or by number if they have none."""
+        message = "only a durable set keeps the texts of its queries"
+        raise UnsupportedError(message, hint='db.subscribe_many(queries, name="…") is durable')
 
     def key_of(self, number: int) -> int | str:
         """Return the name of a query, or its number if it has none."""
@@ -223,6 +248,7 @@ class LiveSet(Subscription):
         with self.stepping:
             numbers = self.many.readers(stream)
             self.many.drop(numbers)
+            self.gone(numbers)
             self.note(ManyStep(failed=dict.fromkeys(numbers.tolist(), why)))
 
     def note(self, found: ManyStep) -> None:
@@ -231,8 +257,13 @@ class LiveSet(Subscription):
             for stream, rows in late.items():
                 self.lates.setdefault(stream, LateEvents()).add(rows.select([TS, SEQ]))
         for number, error in found.failed.items():
-            self.failures[self.key_of(number)] = error
-            log.error("query %s of a set has failed: %s", self.key_of(number), error)
+            key = self.key_of(number)
+            self.failures.pop(key, None)
+            self.failures[key] = error
+            log.error("query %s of a set has failed: %s", key, error)
+        self.failed_count += len(found.failed)
+        for key in list(islice(self.failures, max(0, len(self.failures) - FAILURES_KEPT))):
+            del self.failures[key]
 
     def queued(self, found: ManyStep) -> Result:
         """Queue the rows of a step, and return them if all have the same columns."""

@@ -110,6 +110,12 @@ class ManyQueries:
     def __len__(self) -> int:
         return sum(map(len, self.shared)) + len(self.lone)
 
+    @property
+    def numbers(self) -> Int64s:
+        """The numbers of all queries."""
+        lone = np.array(list(self.lone), np.int64)
+        return np.concatenate([lone, *(each.numbers for each in self.shared)])
+
     def add(self, portion: Portion, following: Mapping[str, int] = NOTHING_REACHED) -> None:
         """Let queries of a template begin now."""
         standing = portion.template.plan.standing is not None
@@ -195,6 +201,25 @@ class ManyQueries:
             ),
             default=START_OF_TIME_US,
         )
+
+    def marks(self, state: ManyFeeds) -> dict[str, int]:  # noqa: ARG002 - it is at hand
+        """Return the least watermark of each stream that a query waits for."""
+        found: dict[str, int] = {}
+        for engine, own in self.states:
+            for stream, mark_us in engine.marks(own).items():
+                found[stream] = min(mark_us, found.get(stream, mark_us))
+        return found
+
+    @property
+    def moved_to(self) -> dict[str, int]:
+        """The instants to which streams were moved without events, by stream."""
+        found: dict[str, int] = {}
+        for engine, state in self.states:
+            for feed, held in zip(engine.feeds, state.feeds, strict=True):
+                if held.advanced_us != START_OF_TIME_US:
+                    known = found.get(feed.stream, held.advanced_us)
+                    found[feed.stream] = max(known, held.advanced_us)
+        return found
 
     @property
     def feed_states(self) -> tuple[FeedState, ...]:

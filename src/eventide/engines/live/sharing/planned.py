@@ -21,7 +21,7 @@ from eventide.lang.shapes import (
 )
 from eventide.plan.expressions import Literal, Scalar
 from eventide.plan.sharing.choose_parts import FEWEST, with_shared_parts
-from eventide.plan.sharing.part_rows import part_numbers as new_part_numbers
+from eventide.plan.sharing.part_rows import PartNumbers
 from eventide.plan.sharing.portion import Portion, portions_of
 from eventide.plan.sharing.rules import ALL_RULES, SharingRules
 from eventide.plan.sharing.share_parts import DividedPlan
@@ -59,7 +59,7 @@ class ManyPlanner:
     ) -> None:
         self.plan = plan
         self.rules = rules
-        self.part_numbers = new_part_numbers() if part_numbers is None else part_numbers
+        self.part_numbers = PartNumbers() if part_numbers is None else part_numbers
         """The numbers of parts to come: none is given twice to queries that may meet."""
         self.shapes = TextShapes(lambda text: plan(text, None), rules)
         self.common = TextShapes(lambda text: plan(text, None), rules, common=True)
