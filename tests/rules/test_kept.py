@@ -9,8 +9,7 @@ import pytest
 import eventide as ev
 from eventide.errors import RuleError, StoreError
 from eventide.rules import Alert
-from eventide.rules.ruleset import durable_name
-from eventide.store.store import RULES_FILE, STREAM_NAME
+from eventide.store.store import RULES_FILE
 
 SECOND = 1_000_000
 
@@ -108,7 +107,7 @@ def test_durable_rules_go_on_after_a_restart(folder: Path) -> None:
     with database(folder) as db:
         with ev.rules.kept(db).subscribe(received.extend, name="watch") as live:
             assert live.wait()
-        assert len(db.kept_queries()) == 2
+        assert len(db.kept_queries()) == 1
     found = sorted((alert.ts.second, alert.rule.id) for alert in received)
     # The newest event is certain once a later one has come.
     assert found == [(0, "a"), (1, "b"), (2, "a"), (3, "b"), (4, "a")]
@@ -177,9 +176,51 @@ def test_events_with_a_column_query(tmp_path: Path) -> None:
     assert [(each.rule.id, each.event) for each in received] == [("a", {"query": "x"})]
 
 
-def test_durable_rules_whose_ids_are_titles() -> None:
-    titles = ("Login: anna", "Login. anna", "x" * 120, "x" * 121)
-    names = {durable_name("watch", title) for title in titles}
-    assert len(names) == len(titles)
-    assert all(STREAM_NAME.fullmatch(name) for name in names)
-    assert durable_name("watch", "a-1") == "watch-a-1"
+def test_rules_without_a_plan_are_left_out_and_told(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    db = database(folder)
+    db.create_stream("vpn", {"User": "string"})
+    (folder / "rules" / "c.yml").write_text(rule("c", "carl").replace("logins", "vpn"))
+    loaded = ev.rules.load(db, folder / "rules")
+    db.drop_stream("vpn")
+    db.stream("logins").append([{"ts": 0, "User": "anna"}])
+    assert [alert.rule.id for alert in loaded.run()] == ["a"]
+    assert "a rule is left out: c.yml: About c (c): " in caplog.text
+    received: list[Alert] = []
+    for name in (None, "watch", "watch"):
+        with loaded.subscribe(received.extend, name=name) as live:
+            assert [str(each).partition(":")[0] for each in live.problems] == ["c.yml"]
+            db.stream("logins").append([{"ts": SECOND, "User": "BEN"}])
+            assert live.wait(60)
+    db.stream("logins").append([{"ts": 2 * SECOND, "User": "x"}])
+    with loaded.subscribe(received.extend, name="watch") as live:
+        assert live.wait(60)
+    # A set that is not durable reports what is complete, and then it is gone.
+    assert [alert.rule.id for alert in received] == ["b", "b"]
+
+
+def test_durable_rules_may_change_between_two_runs(folder: Path) -> None:
+    received: list[Alert] = []
+
+    def append(db: ev.Database, start: int) -> None:
+        rows = [(start + i, user) for i, user in enumerate(("anna", "BEN", "carl", "dora"))]
+        db.stream("logins").append([{"ts": ts * SECOND, "User": user} for ts, user in rows])
+
+    with (
+        database(folder) as db,
+        ev.rules.add(db, folder / "rules").subscribe(received.extend, name="watch"),
+    ):
+        append(db, 0)
+    (folder / "rules" / "b.yml").write_text(rule("b", "dora"))
+    (folder / "rules" / "c.yml").write_text(rule("c", "carl"))
+    with database(folder) as db:
+        ev.rules.drop(db, "a.yml", "deep/b.YAML")
+        rules = ev.rules.add(db, folder / "rules" / "b.yml", folder / "rules" / "c.yml")
+        with rules.subscribe(received.extend, name="watch") as live:
+            append(db, 4)
+            assert live.wait(60)
+        (kept,) = db.kept_queries()
+        assert kept.text.startswith("2 queries, ")
+    found = [(alert.ts.second, alert.rule.id) for alert in received]
+    assert found == [(0, "a"), (1, "b"), (6, "c")]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
-from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.api.live.shared.live_set import LiveSet
 from eventide.errors import EventideError, RuleError
@@ -23,16 +21,21 @@ if TYPE_CHECKING:
     from eventide.api.stream import Time
 
 Receive = Callable[[Sequence[Alert]], object]
-LONGEST_NAME = 100
-"""So many letters the name of a query may have."""
+Value = TypeVar("Value")
 LEVELS = ("informational", "low", "medium", "high", "critical")
+
+log = logging.getLogger("eventide.rules")
 
 
 class LiveRules:
     """The live queries of rules. End them with `cancel`, `finish`, or the end of a `with`."""
 
-    def __init__(self, queries: Sequence[Subscription]) -> None:
+    def __init__(
+        self, queries: Sequence[Subscription], problems: tuple[RuleError, ...] = ()
+    ) -> None:
         self.queries = tuple(queries)
+        self.problems = problems
+        """What is wrong with rules that are left out."""
 
     def wait(self, timeout: float | None = None) -> bool:
         """Return once all stored events are taken and the alerts received; whether they are."""
@@ -119,13 +122,16 @@ class RuleSet:
         return replace(self, rules=tuple(kept), problems=tuple(problems))
 
     def run(self, start: Time | None = None, end: Time | None = None) -> list[Alert]:
-        """Return the alerts of all rules over the stored events of [start, end), in order of time.
+        """Return the alerts of the stored events of [start, end), in order of time.
 
-        All rules see the events in one pass, as they would have live.
+        All rules see the events in one pass, as they would have live. Rules whose query has no plan
+        are left out, and the log says why.
         """
         if not self.texts:
             return []
-        replayed = self.db.replay(self.texts, start=start, end=end)
+        _, replayed = self.with_plans(
+            lambda rules: self.db.replay(rules.texts, start=start, end=end) if rules.texts else ()
+        )
         found = [alert for rows in replayed for alert in self.alerts(rows.query, rows)]
         return sorted(found, key=lambda alert: (alert.ts, alert.rule.id))
 
@@ -138,32 +144,48 @@ class RuleSet:
     ) -> LiveRules:
         """Run all rules live; `on_alerts` gets lists of alerts, one list at a time.
 
-        They run as one, with the options of `Database.subscribe_many`. With a `name` each is a
-        durable query of its own, with the options of `Database.subscribe`: after a restart, the
-        same call goes on where each of them was.
+        They run as one, with the options of `Database.subscribe_many`. With a `name` they are a
+        durable set: after a restart, the same call goes on where it was. Rules that are new since
+        begin with the events to come, and so do those whose query is another one.
+
+        Rules whose query has no plan are left out; `problems` of what is returned, and the log, say
+        why.
         """
-        if name is None:
-            return LiveRules(
-                [self.db.subscribe_many(self.texts, None, self.receiver(on_alerts), **options)]
+        receive = self.receiver(on_alerts)
+        kept = {} if name is None else {each.name: each for each in self.db.kept_queries()}
+        if name is None or name not in kept or options.get("replace"):
+            rules, live = self.with_plans(
+                lambda rules: self.db.subscribe_many(
+                    rules.texts, None, receive, name=name, **options
+                )
             )
-        queries: list[Subscription] = []
-        lock = Lock()  # each query hands its rows over in a thread of its own
-
-        def receiver(rule_id: str) -> Callable[[Result], object]:
-            def receive(rows: Result) -> None:
-                with lock:
-                    on_alerts(self.alerts(rule_id, rows))
-
-            return receive
-
+            return LiveRules([live], rules.problems)
+        live = self.db.subscribe_many({}, None, receive, name=name, **options)
         try:
-            for rule_id, text in self.texts.items():
-                durable = {**options, "name": durable_name(name, rule_id)}
-                queries.append(self.db.subscribe(text, receiver(rule_id), **durable))
+            before = live.texts
+            live.drop(key for key, text in before.items() if self.texts.get(str(key)) != text)
+            after = live.texts
+            rules, _ = self.with_plans(
+                lambda rules: live.add(
+                    {each: text for each, text in rules.texts.items() if each not in after}
+                )
+            )
         except BaseException:
-            LiveRules(queries).cancel()
+            live.cancel()
             raise
-        return LiveRules(queries)
+        return LiveRules([live], rules.problems)
+
+    def with_plans(self, begin: Callable[[RuleSet], Value]) -> tuple[RuleSet, Value]:
+        """Do something with all rules, or with those whose queries have a plan; return both."""
+        try:
+            return self, begin(self)
+        except EventideError:
+            left = self.checked()
+            if len(left) == len(self):
+                raise
+            for problem in left.problems[len(self.problems) :]:
+                log.warning("a rule is left out: %s", problem)
+            return left, begin(left)
 
     def receiver(self, on_alerts: Receive) -> Callable[[Result], object]:
         """Return what receives the rows of all rules, whose first column is the id of the rule."""
@@ -172,9 +194,12 @@ class RuleSet:
             key = rows.to_arrow().column_names[0]
             alerts = []
             for row in rows.rows():
-                rule = self[row.pop(key)]
-                alerts.append(Alert(rule, row.pop(TS), row))
-            on_alerts(alerts)
+                # Rows that had not been received may be those of a rule that is no more.
+                rule = self.by_id.get(row.pop(key))
+                if rule is not None:
+                    alerts.append(Alert(rule, row.pop(TS), row))
+            if alerts:
+                on_alerts(alerts)
 
         return receive
 
@@ -182,12 +207,3 @@ class RuleSet:
         """Return rows of a rule as alerts."""
         rule = self[rule_id]
         return [Alert(rule, row.pop(TS), row) for row in rows.rows()]
-
-
-def durable_name(name: str, rule_id: str) -> str:
-    """Return the name of the durable query of a rule; no two rules have the same."""
-    plain = f"{name}-{re.sub('[^A-Za-z0-9_-]', '_', rule_id)}"
-    if plain == f"{name}-{rule_id}" and len(plain) <= LONGEST_NAME:
-        return plain
-    digest = blake2b(rule_id.encode(), digest_size=6).hexdigest()
-    return f"{plain[: LONGEST_NAME - len(digest) - 1]}-{digest}"
