@@ -80,13 +80,13 @@ def imported(folder: Path, text: str, call: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "call", "room", "most"),
     [
-        (CONDITION, "sql", None, 281),
-        (AVERAGE, "sql", "windows", 287),
-        (PATTERN, "sql", "patterns", 334),
-        (SITUATIONS, "tpstream", "situations", 312),
-        (STANDING, "sql", "standing", 400),
-        (FRAME, "sql", "frames", 292),
-        (JOIN, "sql", "standing", 400),
+        (CONDITION, "sql", None, 285),
+        (AVERAGE, "sql", "windows", 291),
+        (PATTERN, "sql", "patterns", 338),
+        (SITUATIONS, "tpstream", "situations", 316),
+        (STANDING, "sql", "standing", 404),
+        (FRAME, "sql", "frames", 296),
+        (JOIN, "sql", "standing", 404),
     ],
     ids=["condition", "average", "pattern", "situations", "standing", "frame", "join"],
 )

@@ -44,7 +44,7 @@ MAY_IMPORT = {
 # What users hold of Spark is in engines/spark, for pyspark stays there.
 SPARK_MAY_IMPORT = {"api"}
 
-ROOMS = {"windows", "patterns", "situations", "standing", "algebra", "sharing"}
+ROOMS = {"windows", "patterns", "situations", "standing", "algebra", "sharing", "xml"}
 STAGES = {"lang", "plan", "operators", "kernels", "engines"}
 # Which room reads what of another one, and why.
 BETWEEN_ROOMS = {
@@ -84,6 +84,7 @@ BETWEEN_ROOMS = {
     ("plan/sharing/followers", "plan/algebra/nodes"),
     # Every node says how its rows go, those of a sequence never.
     ("plan/algebra/nodes", "plan/standing/edges"),
+    ("plan/xml/nodes", "plan/standing/edges"),
     # What follows may be of several streams.
     ("engines/history/algebra/spans", "plan/standing/nodes"),
 }
@@ -91,7 +92,7 @@ ONLY_IN = {
     "pyspark": ("engines/spark/",),
     "py4j": ("engines/spark/",),
     "numba": ("kernels/",),
-    "lark": ("lang/cel/",),
+    "lark": ("lang/cel/", "lang/xscl/"),
     "sqlglot": ("lang/sql/",),
     "duckdb": ("engines/history/rest.py",),
     "click": ("cli",),

@@ -41,6 +41,7 @@ from eventide.plan.windows.nodes import (
     WindowAggregate,
     WindowRanks,
 )
+from eventide.plan.xml.nodes import Witnesses
 from eventide.schema import TIMESTAMP, TS, row_schema
 
 
@@ -243,6 +244,13 @@ def _(node: Filter, how: Building) -> tuple[Operator[Any], ...]:
 @operators_of.register
 def _(node: Project, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
     return (ProjectRows(node.items, row_schema(node.row)),)
+
+
+@operators_of.register
+def _(node: Witnesses, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    from eventide.operators.xml.witnesses import FindWitnesses
+
+    return (FindWitnesses(node, row_schema(node.row)),)
 
 
 @operators_of.register

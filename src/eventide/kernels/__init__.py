@@ -16,6 +16,7 @@ lifetimes/      rows that come and go: when they expire, and what follows from i
 patterns/       the searches for matches of row patterns
 situations/     situations, and the search for matches of temporal patterns
 store/          encodings, filters and checks of the store
+xml/            the search for tree patterns in XML documents
 machine_code/   the machine code of kernels: kept on disk, shipped, compiled beforehand
 
 Inputs are read-only views (`frozen`), outputs are writable: so a kernel is compiled once for each

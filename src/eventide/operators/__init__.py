@@ -12,6 +12,7 @@ patterns/          MATCH_RECOGNIZE
 situations/        SITUATIONS, TPSTREAM, and joins by relation
 standing/          the operators of standing queries
 algebra/           NEXT and FOLD: events that follow each other
+xml/               tree patterns in XML documents
 stateful.py        things with a state; state.py and envelope.py: the state as bytes
 checking.py        checks of a state that is read
 key_layers.py      state by key, of which a step takes only the keys it needs; key_layer.py: a layer

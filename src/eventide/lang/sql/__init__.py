@@ -17,6 +17,7 @@ relation_rows.py a relation in ordinary SQL; values.py: VALUES as events
 spans.py         where in the text something stands
 fragments.py     names and expressions that become part of a query's text
 cel/             CEL texts, and FROM CEL (…)
+xml/             FROM XPATH (…), over XML documents
 named/           CREATE STREAM and CREATE VIEW, and their names in FROM
 names/           what names mean, and what columns are called
 functions/       which functions there are, their arguments and formats, their words on Spark

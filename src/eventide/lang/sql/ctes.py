@@ -13,6 +13,7 @@ from eventide.lang.sql.situations.clause import SituationTable
 from eventide.lang.sql.situations.period_relations import sides_of_relations
 from eventide.lang.sql.standing.clause import window_of_table
 from eventide.lang.sql.windows.group_by import is_windowed
+from eventide.lang.sql.xml.table import XPathTable
 
 
 def inline_ctes(query: exp.Expr) -> None:
@@ -39,8 +40,8 @@ def inline_ctes(query: exp.Expr) -> None:
 
 
 def _cte_read_by_cel(query: exp.Expr) -> exp.Expr | None:
-    """Return a table that CEL reads and that names a CTE, which may have CEL of its own."""
-    tables = (table for cel in query.find_all(CelTable) for table in cel.expressions)
+    """Return a CTE's name that CEL or a tree pattern reads; the CTE may have some of its own."""
+    tables = (each for found in query.find_all(CelTable, XPathTable) for each in found.expressions)
     return next((table for table in tables if visible_cte(table) is not None), None)
 
 

@@ -57,10 +57,7 @@ def parse(statement: Statement, params: object = None) -> exp.Query:
     if len(statements) > 1:
         raise _several(span_of(statements[1]))
     query = _query(statements[0])
-    if selects:
-        from eventide.lang.sql.cel.read import put_cel
-
-        put_cel(query, selects)
+    _put_written(query, statement, selects)
     for select in query.find_all(exp.Select):
         if not select.expressions:
             message = "SELECT names no columns"
@@ -75,6 +72,18 @@ def _cel_of(statement: Statement) -> CelParts | None:
     from eventide.lang.sql.cel.read import CelParts
 
     return CelParts.of(statement.text, statement.cel)
+
+
+def _put_written(query: exp.Query, statement: Statement, selects: Sequence[exp.Select]) -> None:
+    """Put what is written in other languages into FROM; what does that is imported if there is."""
+    if not (selects or statement.tree_patterns):
+        return
+    from eventide.lang.sql.names.put_sources import put_sources
+    from eventide.lang.sql.xml.table import XPATH, pattern_select
+
+    put_sources(query, "CEL", selects)
+    text = statement.text
+    put_sources(query, XPATH, [pattern_select(text, each) for each in statement.tree_patterns])
 
 
 def _several(span: Span | None) -> ParseError:

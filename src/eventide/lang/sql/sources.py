@@ -35,6 +35,7 @@ from eventide.lang.sql.standing.clause import report_of, window_of_table
 from eventide.lang.sql.standing.find import is_standing
 from eventide.lang.sql.values import written_scope
 from eventide.lang.sql.windows.group_by import check_windowed, is_windowed
+from eventide.lang.sql.xml.table import XPathTable
 from eventide.plan.bind import bind
 from eventide.plan.events.derived import as_events, merged_events
 from eventide.plan.expressions import Column, Named
@@ -61,7 +62,7 @@ _GROUP_HINT = (
 )
 _PLAIN_ARGS = {"expressions", "from_", "where"}
 _UNION_ARGS = {"this", "expression", "distinct"}
-_CLAUSES = (RowPattern, SituationTable, CelTable)
+_CLAUSES = (RowPattern, SituationTable, CelTable, XPathTable)
 NO_MATCHES: Mapping[int, Scope] = {}
 
 
@@ -180,10 +181,14 @@ class SourceReader:
         plan = arms[0] if len(arms) == 1 else merged_events(aligned(arms, span_of(node)))
         return Scope(node.alias or "the subquery", node.alias, list(arms[0].row), plan)
 
-    def match(self, node: RowPattern | SituationTable | CelTable, ctes: Names) -> Scope:
+    def match(
+        self, node: RowPattern | SituationTable | CelTable | XPathTable, ctes: Names
+    ) -> Scope:
         """Return the scope of a clause in FROM: its plan, and the columns of its rows."""
         if isinstance(node, CelTable):
             return self.cel(node, ctes)
+        if isinstance(node, XPathTable):
+            return self.witnesses(node, ctes)
         match: Plan
         if isinstance(node, RowPattern):
             from eventide.lang.sql.patterns.plan import plan_match
@@ -218,6 +223,14 @@ class SourceReader:
 
         plan = plan_table(node, lambda table: self.events(table, ctes, "CEL"), self.catalog)
         return Scope("the events of CEL", "", list(plan.row), plan)
+
+    def witnesses(self, node: XPathTable, ctes: Names) -> Scope:
+        """Return the scope of a tree pattern: its plan, and the values of its variables."""
+        from eventide.lang.sql.xml.sources import plan_witnesses
+
+        documents = self.events(node.expressions[0], ctes, "XPATH")
+        plan = plan_witnesses(node.parsed, documents, self.catalog)
+        return Scope(f"the tree pattern of {documents.stream}", "", list(plan.row), plan)
 
     def standing(self, query: exp.Expr, ctes: Names) -> StandingQuery:
         """Return the plan of a standing query, perhaps in brackets behind ISTREAM or its like."""

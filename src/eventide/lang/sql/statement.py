@@ -43,6 +43,7 @@ _NAMED = frozenset({"STREAM", "STORED", "VIEW"})
 """What stands behind CREATE or DROP of a named query."""
 _MOST_DIGITS = 1_000
 _MAY_BE_CEL = re.compile(r"\{|\bPUBLISH\b|\bCEL\b", re.IGNORECASE)
+_MAY_HAVE_PATTERNS = re.compile(r"\bXPATH\s*\(", re.IGNORECASE)
 _NO_NEWLINE = re.compile(r"[^\n]")
 _NUL = "\0"
 _LONG = 10_000
@@ -88,6 +89,8 @@ class Statement:
     """Whether it is a SELECT without anything that our grammar adds to SQL's."""
     cel: tuple[Span, ...] = ()
     """Where CEL stands: in FROM CEL (…), or the whole text without EXPLAIN."""
+    tree_patterns: tuple[Span, ...] = ()
+    """Where tree_patterns stand, in FROM XPATH (…)."""
 
     @property
     def explained(self) -> Statement:
@@ -110,6 +113,11 @@ def _read(text: str) -> Statement:
         start, explain = _explain(text)
         query = _NO_NEWLINE.sub(" ", text[:start]) + text[start:]
         parts: tuple[Span, ...] = ()
+        tree_patterns: tuple[Span, ...] = ()
+        if _MAY_HAVE_PATTERNS.search(text) is not None:
+            from eventide.lang.sql.xml.written import without_patterns
+
+            query, tree_patterns = without_patterns(query)
         if _MAY_BE_CEL.search(text) is not None:
             from eventide.lang.sql.cel.written import without_cel
 
@@ -120,8 +128,8 @@ def _read(text: str) -> Statement:
         tokens = _tokens(query, text)
         _check_words(tokens)
         _refuse_endless(text, tokens)
-        plain = not parts and _is_plain(tokens)
-        return Statement(text, tokens, _kind(tokens), explain, plain, parts)
+        plain = not parts and not tree_patterns and _is_plain(tokens)
+        return Statement(text, tokens, _kind(tokens), explain, plain, parts, tree_patterns)
 
 
 _read_once = lru_cache(maxsize=MOST_PLANS)(_read)

@@ -7,8 +7,9 @@ from functools import reduce
 
 from eventide.instants import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.plan.expressions import Call, Column, Expression, Literal, conjuncts
-from eventide.plan.nodes import Filter, Scan
+from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
 from eventide.plan.tree import Plan
+from eventide.plan.xml.nodes import Witnesses
 from eventide.schema import BOOL, TS
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -16,12 +17,41 @@ _NEVER = TimeRange(0, 0)
 
 
 def push_down_time_range(plan: Plan) -> Plan:
-    """Filter(ts >= a AND ts < b AND p, Scan) -> Filter(p, Scan from a until b)."""
+    """Filter(ts >= a AND ts < b AND p, Scan) -> Filter(p, Scan from a until b).
+
+    Bounds go through witnesses, which have the times of their documents.
+    """
+    if isinstance(plan, Filter):
+        plan = _through_witnesses(plan)
     plan = plan.with_children(push_down_time_range)
     match plan:
         case Filter(source=Scan() as scan, condition=condition):
             return _push(scan, condition)
     return plan
+
+
+def _through_witnesses(plan: Filter) -> Plan:
+    """Move bounds on `ts` below witnesses, if nothing else is between: documents have the times."""
+    parts = list(conjuncts(plan.condition))
+    bounds = [part for part in parts if bound_of(part) is not None]
+    below = _bounded(plan.source, bounds) if bounds else None
+    if below is None:
+        return plan
+    rest = [part for part in parts if bound_of(part) is None]
+    return Filter(below, conjoin(rest)) if rest else below
+
+
+def _bounded(plan: Plan, bounds: list[Expression]) -> Plan | None:
+    match plan:
+        case Witnesses(source=source):
+            return replace(plan, source=Filter(source, conjoin(bounds)))
+        case DerivedStream(source=source):
+            below = _bounded(source, bounds)
+        case Project(source=source) if plan.origin(TS) == TS:
+            below = _bounded(source, bounds)
+        case _:
+            return None
+    return None if below is None else replace(plan, source=below)
 
 
 def conjoin(conditions: list[Expression]) -> Expression:

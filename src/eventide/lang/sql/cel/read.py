@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,7 +13,6 @@ from eventide.lang.cel.tree import CelName, Stream, names_in, parameters_in
 from eventide.lang.parameters import Parameter
 from eventide.lang.sql.cel.table import CelClause, CelTable
 from eventide.lang.sql.names.columns import identifier
-from eventide.lang.sql.standing.clause import window_of_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +57,3 @@ def _table(name: CelName) -> exp.Table:
     table = exp.Table(this=identifier(name.text))
     table.this.meta.update(start=name.span.start, end=name.span.end - 1)
     return table
-
-
-def put_cel(query: exp.Expr, selects: Sequence[exp.Select]) -> None:
-    """Put CEL into FROM: a SELECT in brackets, in the place of each CEL ( ), left to right."""
-    calls = [
-        table
-        for table in query.find_all(exp.Table)
-        if isinstance(table.this, exp.Anonymous) and table.this.name.upper() == "CEL"
-    ]
-    calls.sort(key=lambda table: int(table.this.meta["start"]))
-    for table, select in zip(calls, selects, strict=True):
-        alias = table.args.get("alias")
-        found = exp.Subquery(this=select, alias=alias, joins=table.args.get("joins"))
-        found.set("stream_window", window_of_table(table))
-        table.replace(found)

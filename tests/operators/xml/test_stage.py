@@ -1,0 +1,116 @@
+"""Tuples of nodes against all embeddings of the twin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.errors import EvaluationError
+from eventide.lang.xscl.parse import parse_pattern
+from eventide.operators.xml import stage as stages
+from eventide.operators.xml import state_sets
+from eventide.operators.xml.asked import AskedPattern
+from eventide.operators.xml.stage import PathStage, string_values
+from eventide.plan.xml.patterns import PatternStep, steps_of
+from tests.naive.xml import embeddings as naive
+from tests.naive.xml.examples import DOCUMENTS, PATTERNS
+
+Rows = list[tuple[int, tuple[int, ...]]]
+
+
+def found(stage: PathStage, documents: Sequence[bytes | None], views: int) -> list[Rows]:
+    """Return, for each view, its documents and tuples; nodes are counted from their document's."""
+    rows: list[Rows] = [[] for _ in range(views)]
+    for part in stage.find(documents):
+        for view in range(views):
+            document, nodes = part.of_view(view)
+            firsts = part.tree.firsts[document]
+            inside = (nodes - firsts[:, None]).tolist()
+            rows[view] += zip(document.tolist(), map(tuple, inside), strict=True)
+    return rows
+
+
+def wanted(asked: Sequence[AskedPattern], documents: Sequence[bytes | None]) -> list[Rows]:
+    return [
+        [
+            (number, tuple(node.number for node in nodes))
+            for number, document in enumerate(documents)
+            if document is not None
+            for nodes in naive.tuples(pattern.root, document, view)
+        ]
+        for pattern in asked
+        for view in pattern.views
+    ]
+
+
+@st.composite
+def asked_patterns(draw: st.DrawFn) -> AskedPattern:
+    root = draw(PATTERNS)
+    count = sum(1 for _ in steps_of(root))
+    named = AskedPattern.of_variables(root).views
+    views = st.sets(st.integers(0, count - 1), max_size=3).map(lambda view: tuple(sorted(view)))
+    return AskedPattern(root, (*named, *draw(st.lists(views, max_size=2))))
+
+
+@given(
+    st.lists(asked_patterns(), min_size=1, max_size=6),
+    st.lists(st.one_of(st.none(), DOCUMENTS), min_size=1, max_size=5),
+    st.booleans(),
+)
+@settings(max_examples=300)
+def test_tuples_are_those_of_all_embeddings(
+    asked: list[AskedPattern], documents: list[bytes | None], often: bool
+) -> None:
+    stage = PathStage(asked)
+    views = sum(len(pattern.views) for pattern in asked)
+    for _ in range(2 if often else 1):  # what is remembered changes nothing
+        assert found(stage, documents, views) == wanted(asked, documents)
+
+
+@given(st.lists(PATTERNS, min_size=1, max_size=4), st.lists(DOCUMENTS, min_size=1, max_size=6))
+def test_little_room_changes_nothing(roots: list[PatternStep], documents: list[bytes]) -> None:
+    asked = [AskedPattern.of_variables(root) for root in roots]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "ENOUGH_NODES", 1)
+        patch.setattr(stages, "LEAST_ROOM", 1)
+        patch.setattr(state_sets, "ENOUGH_STATES", 1)
+        stage = PathStage(asked)
+        for _ in range(2):
+            assert found(stage, documents, len(asked)) == wanted(asked, documents)
+
+
+def test_string_values_hold_all_text_inside() -> None:
+    stage = PathStage([AskedPattern.of_variables(parse_pattern("s//a->x[.//@k->y]").pattern.root)])
+    (part,) = stage.find(["<r><a k='1'>é<b>x</b> y</a></r>".encode()])
+    _, nodes = part.of_view(0)
+    values = [string_values(part.tree, nodes[:, column]).to_pylist() for column in range(2)]
+    assert values == [["éx y"], ["1"]]
+
+
+def test_many_nodes_of_many_paths_are_merged_in_order() -> None:
+    document = b"<r>" + b"".join(b"<n%d><x/></n%d>" % (n, n) for n in range(9)) + b"<x/></r>"
+    roots = [parse_pattern(f"s//n{n}/x").pattern.root for n in range(9)]
+    asked = [AskedPattern.of_variables(parse_pattern("s//x->x").pattern.root)]
+    asked += [AskedPattern.of_variables(root) for root in roots]
+    assert found(PathStage(asked), [document], 10) == wanted(asked, [document])
+
+
+def test_a_document_with_endless_witnesses_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "MOST_NODES", 1 << 14)
+    pattern = parse_pattern("s//*->a[.//*->b][.//*->c][.//*->d]").pattern
+    stage = PathStage([AskedPattern.of_variables(pattern.root)])
+    document = b"<r>" + b"<x/>" * 200 + b"</r>"
+    with pytest.raises(EvaluationError, match="too many witnesses of a pattern"):
+        list(stage.find([document]))
+    (part,) = stage.find([b"<r><x/></r>"])
+    assert part.of_view(0)[1].tolist() == [[0, 1, 1, 1]]
+
+
+def test_a_document_of_too_many_ways_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_sets, "MOST_STATES", 10)
+    stage = PathStage([AskedPattern.of_variables(parse_pattern("s//a//b//c//d").pattern.root)])
+    with pytest.raises(EvaluationError, match="more ways than are followed"):
+        list(stage.find([b"<a><b><c><d><a><b><c><d/></c></b></a></d></c></b></a>"]))
