@@ -22,6 +22,8 @@ QUERY_NUMBER = "$query"
 """The number of the query that a row is for, where several queries run as one plan."""
 DELETED = "deleted"
 """The attribute of a relation's events that says whether they delete a row."""
+DOCUMENT = "document"
+"""The attribute that has the bytes of a document."""
 
 # The years 0001 to 9999, which Python's datetime, Arrow, DuckDB and Spark can all show.
 MIN_TS_US = -62_135_596_800_000_000
@@ -179,11 +181,21 @@ class Attribute:
     type: DataType
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentFormat:
+    """What the events of a stream of documents are; see api/documents.py."""
+
+    format: str
+    time: str | None = None
+    """The path of a document's time; without one, it is the time of arrival."""
+
+
 @dataclass(frozen=True)
 class Schema:
     """The attributes of a stream's events, beside the `ts` and `_seq` that every event has.
 
-    A schema with a `key` is that of a relation: the newest event of each key counts.
+    A schema with a `key` is that of a relation: the newest event of each key counts. One with
+    `documents` is that of a stream of documents.
 
     >>> schema = Schema.of({"car": "string", "speed": "float64"})
     >>> schema.names
@@ -198,6 +210,7 @@ class Schema:
     """False for a table in memory, whose columns may have any type that queries know."""
     timed: bool = True
     """False if a table has no times: its rows only have an order, and queries see no `ts`."""
+    documents: DocumentFormat | None = None
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {TS: TS, SEQ: SEQ}
@@ -254,7 +267,7 @@ class Schema:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Without what was made of the attributes, which others make again.
-        return Schema, (self.attributes, self.key, self.stored, self.timed)
+        return Schema, (self.attributes, self.key, self.stored, self.timed, self.documents)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -93,11 +93,19 @@ class Database(LiveCalls, ReplayCalls):
         return self.live_side.stored.failures() if self.runs else {}
 
     def create_stream(
-        self, name: str, attributes: Mapping[str, str | DataType] | pa.Schema, **options: object
+        self,
+        name: str,
+        attributes: Mapping[str, str | DataType] | pa.Schema | None = None,
+        *,
+        format: str | None = None,
+        time: str | None = None,
+        **options: object,
     ) -> Stream:
         """Create a stream. `attributes` are names and types; every stream also has `ts` and `_seq`.
 
-        A pyarrow schema works as well, such as that of a table that is to be appended.
+        A pyarrow schema works as well, such as that of a table that is to be appended. A stream of
+        XML documents has `format="xml"` in place of attributes: each event is a document, at its
+        time of arrival or at that which a path finds in it, such as `time="//item/pubDate"`.
 
         durability       "batch" (an append returns when its events are on the disk), "group"
                          (they are there `commit_interval` later), or "none"
@@ -113,7 +121,19 @@ class Database(LiveCalls, ReplayCalls):
         """
         from eventide.api.stream import Stream, options_from
 
-        schema = Schema.of(attributes)
+        if format is None:
+            if attributes is None or time is not None:
+                message = f"{name!r} has no attributes and no format"
+                hint = 'write {"car": "string"}, or format="xml" for documents'
+                raise SchemaError(message, hint=hint)
+            schema = Schema.of(attributes)
+        else:
+            from eventide.api.documents import DOCUMENT_OPTIONS, document_schema
+
+            if attributes is not None:
+                message = "documents have no attributes: what is in them is asked for by paths"
+                raise SchemaError(message, hint='leave them out: create_stream(name, format="xml")')
+            schema, options = document_schema(format, time), {**DOCUMENT_OPTIONS, **options}
         stored = self.store.create_stream(name, schema, options_from(options))
         return Stream(stored, self.publish)
 

@@ -71,17 +71,19 @@ class Stream:
     ) -> Appended:
         """Store events for good, in any order of time.
 
-        `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. Either all of
-        it is stored or none, with an error that names the row. When this returns, the events are as
-        safe as the stream's durability says: by default, on the disk. An error of the disk can come
-        after the events are stored; it says that they are visible but may not be safe. What a live
+        `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries; for a stream
+        of documents also bytes, texts of XML, paths of files and folders, or a list of these.
+        Either all of it is stored or none, with an error that names the row. When this returns, the
+        events are as safe as the stream's durability says: by default, on the disk. An error of the
+        disk can come after the events are stored; it says that they are visible but may not be
+        safe. What a live
         query or its receiver raises does not come here: the query's `failure` has it.
 
         A producer that numbers its batches can send one again: with `producer` and `sequence`,
         a batch that is stored already adds nothing.
         """
         columns = self.stored.columns
-        events = to_events(data, columns.schema)
+        events = events_of(data, columns.schema)
         outcome = self.stored.store(events, columns, producer=producer, sequence=sequence)
         appended = outcome.appended
         try:
@@ -334,7 +336,16 @@ class StreamFeed(Feed):
     ) -> Ticket:
         """Put events into the queue; the ticket's `result()` returns once they are stored."""
         columns = columns or self.stream.columns
-        return super().put(to_events(data, columns.schema), timeout, columns)
+        return super().put(events_of(data, columns.schema), timeout, columns)
+
+
+def events_of(data: object, schema: Schema) -> pa.Table:
+    """Return what is appended as events of a schema."""
+    if schema.documents is None:
+        return to_events(data, schema)
+    from eventide.api.documents import document_events
+
+    return document_events(data, schema)
 
 
 def with_seq_from(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:

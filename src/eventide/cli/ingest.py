@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eventide.schema import Schema
     from eventide.sinks.progress import Advance
-    from eventide.store import StagedSegment, Store, StoredStream
+    from eventide.store import StagedSegment, Store, StoredStream, StreamOptions
 
 
 @click.command(cls=Command, short_help="Store the events of files in a stream.")
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     help="The database: a folder.",
 )
 @click.option("--stream", "name", required=True, metavar="NAME", help="The stream to append to.")
-@click.option("--ts", "ts", default="ts", metavar="COLUMN", help="The column with the time [ts].")
+@click.option(
+    "--ts",
+    "ts",
+    default="ts",
+    metavar="COLUMN",
+    help="The column with the time [ts]; of XML, the path of a document's time.",
+)
 @click.option(
     "--attribute",
     "attributes",
@@ -51,11 +57,14 @@ def ingest(
     attributes: tuple[str, ...],
     no_progress: bool,
 ) -> None:
-    """Append the events in FILEs to a stream: Parquet, CSV, JSON lines or Arrow.
+    """Append the events in FILEs to a stream: Parquet, CSV, JSON lines, Arrow or XML.
 
     The suffix says the format; .csv.gz and .jsonl.gz work too. A database or a stream that does
     not exist is created, with the columns and types of the first file. Times are ISO-8601 text,
     timestamps, or microseconds since 1970; those without a zone are UTC.
+
+    An XML file is one document of a stream of documents; a folder stands for the XML files in it.
+    Without a path, a document has the time at which it is stored.
 
     Either all events of all files are stored, or, if one does not fit, none.
 
@@ -64,6 +73,7 @@ def ingest(
       eventide ingest 2026-*.parquet --into traffic.ev --stream cars --ts measured_at
       eventide ingest log.jsonl --into web.ev --stream hits
           --attribute path:string --attribute cost:"decimal(10,2)"
+      eventide ingest posts/*.xml --into news.ev --stream blog --ts //item/pubDate
 
     Types: bool, int64, float64, string, timestamp, decimal(p,s), binary
     """
@@ -71,6 +81,11 @@ def ingest(
     from eventide.sinks.progress import counting, rows_in
     from eventide.store import Store
 
+    if are_documents(files):
+        from eventide.cli.documents import ingest_documents
+
+        ingest_documents(files, database, name, ts, attributes, shown=not no_progress)
+        return
     check_files(files)
     started = perf_counter()
     with naming_ts_option():
@@ -86,6 +101,18 @@ def ingest(
     ):
         rows = store_files(stream, files, ts, advance)
     print_summary(stream, rows, perf_counter() - started)
+
+
+def are_documents(files: Sequence[Path]) -> bool:
+    """Whether files are XML documents, or folders of them; refuse other files among them."""
+    from eventide.ingest.documents import document_files
+
+    folders = {path for path in files if path.is_dir() and document_files(path)}
+    documents = [path for path in files if path.suffix.lower() == ".xml" or path in folders]
+    if documents and len(documents) < len(files):
+        text = "XML documents and files of events in one call\nhint: call ingest for each of both"
+        raise Failure(text, ASKED_WRONGLY)
+    return bool(documents)
 
 
 def check_files(files: Sequence[Path]) -> None:
@@ -145,7 +172,12 @@ def naming_ts_option() -> Iterator[None]:
 
 @contextmanager
 def stream_for(
-    store: Store, name: str, schema: Schema, *, declared: bool
+    store: Store,
+    name: str,
+    schema: Schema,
+    *,
+    declared: bool,
+    options: StreamOptions | None = None,
 ) -> Iterator[StoredStream]:
     """Lend the stream. One that was not there is created, and gone again after an error."""
     store.refuse_derived(name)
@@ -158,7 +190,7 @@ def stream_for(
             raise Failure(text, ASKED_WRONGLY)
         yield stream
         return
-    stream = store.create_stream(name, schema)
+    stream = store.create_stream(name, schema, options)
     try:
         yield stream
     except BaseException:
@@ -195,6 +227,10 @@ def batches_of(path: Path, schema: Schema, ts: str, advance: Advance) -> Iterato
     from eventide.ingest.files import read_events
 
     for table in read_events(path, schema, ts=ts):
+        if schema.documents is not None:
+            from eventide.api.documents import check_documents
+
+            check_documents(table, str(path))
         yield from table.to_batches()
         advance(table.num_rows)
 

@@ -36,7 +36,7 @@ def tables(streams: dict[str, list[Event]]) -> dict[str, pa.Table]:
 def stored(streams: dict[str, list[Event]], folder: Path) -> ev.Database:
     db = ev.open(folder / "db")
     for stream, table in tables(streams).items():
-        documents = db.create_stream(stream, SCHEMAS[stream].to_json())
+        documents = db.create_stream(stream, format="xml")
         for place in range(0, table.num_rows, 40):
             documents.append(table.slice(place, 40).drop_columns(["_seq"]))
     return db

@@ -13,8 +13,8 @@ from eventide.arrays import to_arrow, to_numpy
 from eventide.operators.filter_project import Stateless
 from eventide.operators.xml.asked import AskedPattern
 from eventide.operators.xml.stage import PathStage, string_values
-from eventide.plan.xml.nodes import DOCUMENT, Witnesses
-from eventide.schema import TS
+from eventide.plan.xml.nodes import Witnesses
+from eventide.schema import DOCUMENT, TS
 
 BYTES_AT_ONCE = 4 << 20
 """Documents of so many bytes are searched at once: their nodes take some times as many."""

@@ -12,13 +12,10 @@ from eventide.plan.expressions import Column
 from eventide.plan.standing.edges import Edge
 from eventide.plan.tree import EdgesBelow, Names, OverOne, Row, Timed
 from eventide.plan.tree import Plan as PlanNode
-from eventide.schema import BINARY, STRING, TIMESTAMP, TS
+from eventide.schema import BINARY, DOCUMENT, STRING, TIMESTAMP, TS
 
 if TYPE_CHECKING:
     from eventide.plan.xml.patterns import TreePattern
-
-DOCUMENT = "document"
-"""The column that has the bytes of a document."""
 
 
 @dataclass(frozen=True, slots=True)

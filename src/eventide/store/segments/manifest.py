@@ -29,7 +29,7 @@ from typing import Any
 import google_crc32c
 
 from eventide.errors import EventideError, StoreError
-from eventide.schema import Attribute, DataType, Schema
+from eventide.schema import Attribute, DataType, DocumentFormat, Schema
 from eventide.store.files.disk import remove, write_atomically
 from eventide.store.files.json_text import read_json, whole
 from eventide.store.files.lock import noted_newest
@@ -94,11 +94,14 @@ class Manifest:
         """Return what `from_json` reads back."""
         # Only relations have a key: folders without any stay readable for what knows of none.
         key = {"key": list(self.schema.key)} if self.schema.key else {}
+        given = self.schema.documents
+        documents = {} if given is None else {"documents": [given.format, given.time]}
         clock = {} if self.clock_us is None else {"clock": self.clock_us}
         return {
             "version": self.version,
             "stream_id": self.stream_id,
             **key,
+            **documents,
             "columns": [
                 [name, str(attribute.type), identity]
                 for name, attribute, identity in zip(
@@ -129,6 +132,7 @@ class Manifest:
             schema=Schema(
                 tuple(Attribute(str(name), DataType.parse(kind)) for name, kind, _ in columns),
                 tuple(map(str, entry.get("key", ()))),
+                documents=document_format(entry.get("documents")),
             ),
             column_ids=tuple(whole(identity) for _, _, identity in columns),
             log=checked_name(entry["log"]),
@@ -184,6 +188,17 @@ def checked_name(name: object) -> str:
         message = f"{name!r} is not the name of a log"
         raise ValueError(message)
     return name
+
+
+def document_format(entry: object) -> DocumentFormat | None:
+    """Return how the documents of a stream are written, if it has any."""
+    match entry:
+        case None:
+            return None
+        case [str(name), (str() | None) as time]:
+            return DocumentFormat(name, time)
+    message = f"{entry!r} is no format of documents"
+    raise ValueError(message)
 
 
 def manifest_path(folder: Path, version: int) -> Path:

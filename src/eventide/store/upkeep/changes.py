@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eventide.errors import SchemaError, StoreError, listed
 from eventide.instants import moment
-from eventide.schema import DELETED, Attribute, Schema
+from eventide.schema import DELETED, DOCUMENT, Attribute
 from eventide.store.files.disk import remove
 from eventide.store.index.correlation import choose_indexes
 from eventide.store.options import StreamOptions
@@ -49,7 +49,7 @@ def change_options(
 def add_column(stream: OpenStream, view: StreamView, attribute: Attribute) -> StreamView:
     """Add a nullable column at a segment boundary; events before it have null."""
     schema = view.manifest.schema
-    grown = Schema((*schema.attributes, attribute), schema.key)
+    grown = replace(schema, attributes=(*schema.attributes, attribute))
     view.manifest.options.checked(grown)
     view = flush(stream, view, everything=True, seal=True)
     manifest = view.manifest
@@ -71,6 +71,9 @@ def drop_column(stream: OpenStream, view: StreamView, name: str) -> StreamView:
     if name in (*manifest.schema.key, DELETED) and manifest.schema.key:
         message = f"{name!r} belongs to a relation: it tells its rows apart, or that one is gone"
         raise SchemaError(message, hint="create another relation, and copy the rows")
+    if name == DOCUMENT and manifest.schema.documents is not None:
+        message = f"{name!r} has the documents of the stream"
+        raise SchemaError(message, hint="drop_stream deletes it with all of them")
     if name == manifest.options.keep_until:
         message = f"{name!r} says until when events are kept"
         raise SchemaError(message, hint="configure(keep=None) keeps all of them from then on")
@@ -83,7 +86,7 @@ def drop_column(stream: OpenStream, view: StreamView, name: str) -> StreamView:
     ]
     following = replace(
         manifest,
-        schema=Schema(tuple(attribute for attribute, _ in kept), manifest.schema.key),
+        schema=replace(manifest.schema, attributes=tuple(attribute for attribute, _ in kept)),
         column_ids=tuple(identity for _, identity in kept),
         options=manifest.options.without_attribute(name),
     )

@@ -11,8 +11,8 @@ from eventide.plan.bind import bind, bind_expression
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project
 from eventide.plan.tree import Plan
-from eventide.plan.xml.nodes import DOCUMENT, Witnesses
-from eventide.schema import BINARY, SEQ, START_TS, TS, Schema
+from eventide.plan.xml.nodes import Witnesses
+from eventide.schema import BINARY, DOCUMENT, SEQ, START_TS, TS, Schema
 
 _HINT = 'a stream of documents is one of create_stream(name, format="xml")'
 
