@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,7 +20,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
 from tests.exploring import EXPLORING
-from tests.warm import python
+from tests.warm import java, python
 
 # Where Python may write no byte code, each process that a test starts would compile all sources
 # again, and pytest would rewrite all assertions.
@@ -35,11 +36,7 @@ settings.register_profile("new", deadline=None)
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=EXAMPLES)
 settings.load_profile("new" if EXPLORING else "same")
 
-# Most code of a short-lived JVM runs too seldom to be worth the second, better compiler: without
-# it, Spark takes a quarter less of the processors that the other tests run on. And its memory is
-# so small that one thread collects what is not used any more with less work than several.
-SUBMITTED = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
-os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMITTED)
+os.environ.setdefault("PYSPARK_SUBMIT_ARGS", java.SUBMITTED)
 
 # Spark starts this instead of Python; a script's first line may name its interpreter.
 WARM = Path(mkdtemp(prefix="eventide-tests-"), "python")
@@ -47,16 +44,43 @@ WARM.write_text(f"#!{sys.executable}\n" + Path(python.__file__).read_text())
 WARM.chmod(0o755)
 os.environ["PYSPARK_PYTHON"] = str(WARM)
 
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 2**30
+"""So many bytes are more than enough for the files of all tests."""
+
+
+def has_room(folder: Path) -> bool:
+    """Whether files of tests can be there, programs among them."""
+    if not os.access(folder, os.W_OK):
+        return False
+    system = os.statvfs(folder)
+    return system.f_bavail * system.f_frsize >= ROOM and not system.f_flag & os.ST_NOEXEC
+
+
+IN_MEMORY = None
+"""The folder for all files, made by the process that starts the others."""
+
+if "TMPDIR" not in os.environ and has_room(MEMORY):
+    # No test can see whether a disk has kept what was synced, but every sync waits for it.
+    IN_MEMORY = mkdtemp(prefix="ev-", dir=MEMORY)
+    os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
+os.environ.setdefault("SPARK_LOCAL_DIRS", tempfile.gettempdir())
+
 ROOT = Path(__file__).parent.parent
 
 KEPT = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test."""
 
-SPARK_BEGINS = 0.3
-"""When this part of all files with tests has begun."""
+OWN_SESSION = "test_connect.py"
+"""A file whose tests start a Spark of their own."""
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def shares_session(nodeid: str) -> bool:
+    """Whether a test may need the session of Spark, or runs with those that do."""
+    return "spark" in nodeid and OWN_SESSION not in nodeid
 
 
 class SparkInOneProcess(LoadGroupScheduling):  # type: ignore[misc]
@@ -68,7 +92,7 @@ class SparkInOneProcess(LoadGroupScheduling):  # type: ignore[misc]
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if "spark" in nodeid else nodeid.partition("::")[0]
+        return "spark" if shares_session(nodeid) else nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -100,23 +124,22 @@ def draw_few_examples(item: pytest.Item) -> None:
 
 
 def in_order_to_run(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Files from both ends in turn, and what needs Spark in their midst.
+    """What needs Spark, and then files from both ends in turn.
 
-    In a new clone all kernels are compiled, once if nobody needs what another process is about to
-    compile. So two processes begin far apart, and Spark, which runs Python in two more, begins
-    when most kernels are there; early enough, though, not to be what everybody waits for.
+    Spark's tests wait for each other, so they are what everybody waits for unless they begin first.
+    Where kernels are not there yet, each is compiled once if nobody needs what another process is
+    about to compile: files that are far apart need different ones.
     """
-    on_spark = [item for item in items if "spark" in item.nodeid]
+    on_spark = [item for item in items if shares_session(item.nodeid)]
     files: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if "spark" not in item.nodeid:
+        if not shares_session(item.nodeid):
             files.setdefault(item.nodeid.partition("::")[0], []).append(item)
     # Doctests take no time: who is ready first runs them at the end.
     doctests = [files.pop(name) for name in list(files) if name.startswith("src/")]
-    left, turns = list(files.values()), list[list[pytest.Item]]()
+    left, turns = list(files.values()), [on_spark]
     while left:
         turns.append(left.pop(-(len(turns) % 2)))
-    turns.insert(int(len(turns) * SPARK_BEGINS), on_spark)
     return list(chain.from_iterable(turns + doctests))
 
 
@@ -124,6 +147,13 @@ def pytest_collection_finish() -> None:
     """Let the collector not look again and again at thousands of tests, which stay anyway."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Give the memory back, unless somebody wants to see what a failed test has written."""
+    if IN_MEMORY is not None and exitstatus != pytest.ExitCode.TESTS_FAILED:
+        shutil.rmtree(IN_MEMORY, ignore_errors=True)
 
 
 def pytest_unconfigure() -> None:
@@ -139,21 +169,26 @@ def uncollected() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One session; while the JVM starts, a Python imports what all workers will need."""
+def warm_python() -> Iterator[None]:
+    """A Python that imports what all workers of Spark will need, while the JVM starts."""
     path = WARM.with_name(python.SOCKET)
     command = [sys.executable, "-m", "tests.warm.server", str(path)]
     # Spark's workers have this seed, and PySpark insists on it.
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     server = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE)
+    yield
+    server.communicate()
+    path.unlink()
 
+
+@pytest.fixture(scope="session")
+def spark(warm_python: None) -> Iterator[SparkSession]:  # noqa: ARG001
+    """One session for all tests."""
     from eventide.engines.spark.session import local_session
 
     session = local_session("eventide-tests", cores=2)
     yield session
     session.stop()
-    server.communicate()
-    path.unlink()
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import eventide as ev
 from tests.engines.spark.connect_client import QUERIES
+from tests.warm import java
 
 CARS = [
     {"ts": "2026-01-01T00:00:01", "car": "a", "speed": 50.0},
@@ -18,6 +21,7 @@ CARS = [
 ]
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_connect_session_reads_and_answers(tmp_path: Path) -> None:
     db = ev.open(tmp_path / "db")
     db.create_stream("cars", {"car": "string", "speed": "float64"}).append(CARS)
@@ -26,7 +30,7 @@ def test_a_connect_session_reads_and_answers(tmp_path: Path) -> None:
     environment = {name: os.environ[name] for name in os.environ.keys() - settings}
     run = subprocess.run(
         [sys.executable, "-m", "tests.engines.spark.connect_client", str(tmp_path)],
-        env=environment | {"TZ": "UTC"},
+        env=environment | {"TZ": "UTC", "JDK_JAVA_OPTIONS": java.OPTIONS},
         capture_output=True,
         text=True,
         check=False,
