@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import eventide as ev
 from eventide.errors import EvaluationError
-from eventide.operators.columns import encode_column, results_that_fit, rows_where
+from eventide.operators.columns import at_places, encode_column, results_that_fit, rows_where
 
 
 def test_other_errors_of_arrow_stay_what_they_are() -> None:
@@ -54,3 +56,20 @@ def test_rows_that_pass_are_those_that_arrow_leaves(share: float) -> None:
         passed = pa.array(rng.random(stop + 50) < share).slice(start, stop - start)
         some = rows.slice(start, stop - start)
         assert rows_where(passed, some).equals(some.filter(passed))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.one_of(st.none(), st.text("aé", max_size=40)), min_size=1, max_size=20),
+    st.integers(0, 19),
+    st.lists(st.integers(0, 19), max_size=40),
+)
+def test_values_at_places_are_those_that_arrow_takes(
+    texts: list[str | None], begin: int, places: list[int]
+) -> None:
+    for values in (texts, ["" if text is None else text for text in texts]):
+        column = pa.array(values, pa.string()).slice(min(begin, len(values) - 1))
+        chosen = np.array([place % len(column) for place in places], np.int64)
+        found = at_places(column, chosen)
+        found.validate(full=True)
+        assert found.equals(column.take(pa.array(chosen)))

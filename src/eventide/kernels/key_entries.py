@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, lean_kernel
+from eventide.kernels.compiled import Codes, Int32s, Int64s, call_lean, lean_kernel
 from eventide.kernels.key_table import SMALLEST, KeyTable, find, put, remove, seek
 
 
@@ -56,9 +56,9 @@ def number_rows(
     return count
 
 
-@lean_kernel
-def number_further(
-    table: KeyTable, first: Int64s, second: Int64s, known: int, numbers: Int32s, fresh: Int64s
+@call_lean
+def number_others(
+    table: KeyTable, first: Int64s, second: Int64s, known: int, numbers: Codes, fresh: Int64s
 ) -> int:
     """Number keys by a table of `known` ones, and put others into it with the next numbers.
 
@@ -74,6 +74,14 @@ def number_further(
             count += 1
         numbers[i] = table.handles[place]
     return count
+
+
+@lean_kernel
+def number_further(
+    table: KeyTable, first: Int64s, second: Int64s, known: int, numbers: Int32s, fresh: Int64s
+) -> int:
+    """Number keys as `number_others` does."""
+    return number_others(table, first, second, known, numbers, fresh)
 
 
 @lean_kernel

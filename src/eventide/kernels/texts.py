@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
-from eventide.kernels.hashing import GOLDEN
+from eventide.kernels.hashing import GOLDEN, Bytes
 
 Words = npt.NDArray[np.uint64]
 
@@ -77,3 +77,22 @@ def number_texts(
             count += 1
         codes[i] = numbers[place]
     return count
+
+
+@lean_kernel
+def gather_texts(offsets: Int32s, data: Bytes, places: Int64s, ends: Int32s, out: Bytes) -> int:
+    """Write the texts at some places one behind the other, and where each ends behind a first zero.
+
+    Returns how many bytes they take: only if `out` has so many is it written.
+    """
+    total = 0
+    ends[0] = 0
+    for i in range(len(places)):
+        total += offsets[places[i] + 1] - offsets[places[i]]
+        ends[i + 1] = total
+    if total <= len(out):
+        for i in range(len(places)):
+            start, at = offsets[places[i]], ends[i]
+            for byte in range(ends[i + 1] - at):
+                out[at + byte] = data[start + byte]
+    return total

@@ -13,7 +13,7 @@ from eventide.arrays import TEXT, no_rows, to_arrow, to_numpy
 from eventide.errors import EvaluationError
 from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
-from eventide.kernels.texts import SPARE_BYTES, Words, number_texts
+from eventide.kernels.texts import SPARE_BYTES, Words, gather_texts, number_texts
 from eventide.operators.fingerprints import list_bytes
 
 BLOCK_BYTES = 128 << 20
@@ -22,6 +22,10 @@ FEW_TEXTS = 4096
 """Up to this many different texts are numbered by our own kernel, which is quicker than Arrow's."""
 FEW_ROWS = 512
 """To copy so few rows takes no longer than to keep them apart."""
+USUAL_BYTES = 24
+"""There is room for texts of this length on average, before it is known how long they are."""
+MOST_BYTES = 1 << 30
+"""A column of text has room for twice as much."""
 MANY_ROWS = 4096
 """Arrow itself numbers and filters fewer rows than this in less time."""
 
@@ -124,6 +128,26 @@ def numbers_of(passed: pa.BooleanArray, count: int) -> Int32s:
     numbers = np.empty(count, np.int32)
     true_rows(frozen(words), first, numbers)
     return numbers
+
+
+def at_places(column: pa.Array, places: Int64s) -> pa.Array:
+    """Return a column at some places. For few texts that takes half as long as by Arrow."""
+    count = len(places)
+    if column.type.id != TEXT or column.null_count or not 0 < count < MANY_ROWS:
+        return column.take(to_arrow(places))
+    _, bounds, data = column.buffers()
+    offsets = frozen(np.frombuffer(bounds, np.int32, len(column) + 1, 4 * column.offset))
+    octets = frozen(np.frombuffer(data or b"", np.uint8))
+    ends, out = np.empty(count + 1, np.int32), np.empty(USUAL_BYTES * count, np.uint8)
+    total = gather_texts(offsets, octets, frozen(places), ends, out)
+    if total > len(out):
+        # One text may be at many places.
+        if total > MOST_BYTES:
+            return column.take(to_arrow(places))
+        out = np.empty(total, np.uint8)
+        gather_texts(offsets, octets, frozen(places), ends, out)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(out[:total])]
+    return pa.Array.from_buffers(column.type, count, buffers)
 
 
 def encode_keys(columns: Sequence[pa.Array], length: int) -> Numbered:

@@ -47,26 +47,37 @@ class Fingerprints:
 def fingerprints(columns: Sequence[pa.Array], length: int) -> Fingerprints:
     """Return the fingerprints of rows by their key columns; without columns all are equal."""
     null = np.zeros(length, np.bool_)
-    if not columns:
-        zeros = frozen(np.zeros(length, np.int64))
-        return Fingerprints(zeros, zeros, null)
     for column in columns:
         if column.null_count:
-            null |= column.is_null().to_numpy(zero_copy_only=False)
-    plain = [one_spelling(column) for column in columns]
-    if len(plain) == 1 and plain[0].type.id in _WORDS:
-        values = _words(plain[0])
-        second = null.astype(np.int64)
-        if plain[0].null_count:
+            null |= nulls_of(column)
+    return Fingerprints(*key_words(columns, length), null)
+
+
+def key_words(columns: Sequence[pa.Array], length: int) -> tuple[Int64s, Int64s]:
+    """Return the two words of fingerprints."""
+    if not columns:
+        zeros = frozen(np.zeros(length, np.int64))
+        return zeros, zeros
+    if len(columns) == 1 and columns[0].type.id in _WORDS:
+        column = one_spelling(columns[0])
+        values, null = _words(column), np.zeros(length, np.bool_)
+        if column.null_count:
+            null = nulls_of(column)
             values = np.where(null, 0, values)
-        return Fingerprints(frozen(values), frozen(second), null)
+        return frozen(values), frozen(null.astype(np.int64))
     words = np.empty((2, length), np.uint64)
-    words[0], words[1] = 0, _SECOND_SEED
-    first, second_hash = words
-    for column in plain:
-        _mix(column, first, second_hash)
-    first_words, second_words = frozen(words.view(np.int64))
-    return Fingerprints(first_words, second_words, null)
+    first, second = words
+    first[:], second[:] = 0, _SECOND_SEED
+    for column in columns:
+        _mix(column, first, second)
+    found = words.view(np.int64)
+    found.setflags(write=False)
+    return found[0], found[1]
+
+
+def nulls_of(column: pa.Array) -> Bools:
+    """Return which values are null."""
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
 
 def _words(column: pa.Array) -> Int64s:
@@ -102,16 +113,18 @@ def as_bytes(column: pa.Array) -> pa.Array:
 
 def _mix(column: pa.Array, first: Hashes, second: Hashes) -> None:
     """Mix a column into the hashes of its rows."""
+    if not len(column):
+        return
     valid = _ALL_VALID
     if column.null_count:
         valid = frozen(to_numpy(column.is_valid()))
-    if column.type.id in _WORDS:
-        hash_words_twice(frozen(_words(column)), valid, first, second)
+    kind = column.type.id
+    if kind in _WORDS:
+        hash_words_twice(frozen(_words(one_spelling(column))), valid, first, second)
         return
-    if column.type.id not in _BYTES:
+    if kind not in _BYTES:
         column = as_bytes(column)
     _, offsets_buffer, data_buffer = column.buffers()
-    start = column.offset
-    offsets = np.frombuffer(offsets_buffer, np.int32)[start : start + len(column) + 1]
+    offsets = np.frombuffer(offsets_buffer, np.int32, len(column) + 1, 4 * column.offset)
     data = _NO_BYTES if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
     hash_bytes_twice(frozen(offsets), frozen(data), valid, first, second)

@@ -14,7 +14,7 @@ from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.key_entries import current_entries, move_entries, table_for
 from eventide.kernels.key_table import KeyTable, number_keys, roomy
-from eventide.operators.fingerprints import fingerprints
+from eventide.operators.fingerprints import key_words
 
 NEVER = END_OF_TIME_US
 """When a key is due that only its own events can change."""
@@ -61,15 +61,23 @@ Words = tuple[Int64s, Int64s]
 class Layer(Generic[Remembered]):
     """The state of some keys; `live` is about the weight of those that are not out of date.
 
-    Its entries are numbered from `first` on.
+    Its entries are numbered from `first` on. `table` has the number of each of its keys, unless
+    another step has put more into it.
     """
 
-    def __init__(self, part: Remembered, words: Words | None = None, first: int = 0) -> None:
+    def __init__(
+        self,
+        part: Remembered,
+        words: Words | None = None,
+        first: int = 0,
+        table: KeyTable | None = None,
+    ) -> None:
         self.part = part
         self.weight = self.live = part.weight
         self.first = first
         self.stale = 0
         self.known = words
+        self.table = table
         self.passed = 0
 
     @property
@@ -152,8 +160,7 @@ class KeyDirectory:
 
 def words_of(part: KeyedPart) -> Words:
     """Return the keys of a part as words."""
-    found = fingerprints(part.keys, len(part.due))
-    return found.first, found.second
+    return key_words(part.keys, len(part.due))
 
 
 def chosen(words: Words, places: Int64s) -> Words:

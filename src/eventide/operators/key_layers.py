@@ -27,10 +27,17 @@ from eventide.arrays import to_arrow
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.key_entries import current_entries, number_rows, table_for
-from eventide.kernels.key_table import empty_table, look_up, number_keys
+from eventide.kernels.key_table import (
+    COUNT,
+    KeyTable,
+    empty_table,
+    look_up,
+    number_keys,
+    roomy,
+)
 from eventide.operators.columns import Numbered
 from eventide.operators.dividing import Wanted
-from eventide.operators.fingerprints import fingerprints
+from eventide.operators.fingerprints import key_words
 from eventide.operators.key_layer import (
     KeyDirectory,
     Layer,
@@ -170,8 +177,7 @@ class AskedKeys:
     @cached_property
     def words(self) -> Words:
         """Their words."""
-        found = fingerprints(self.columns, self.events)
-        return found.first, found.second
+        return key_words(self.columns, self.events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +204,8 @@ class TakenKeys(Generic[Remembered]):
         self.source = source
         self.words: Words | None = None
         """Those of the keys that were taken and of new ones, once they are numbered."""
+        self.table: KeyTable | None = None
+        """Their numbers, if they were numbered by a table that can go on."""
 
     @property
     def is_whole(self) -> bool:
@@ -226,18 +234,37 @@ class TakenKeys(Generic[Remembered]):
             self.words = (frozen(first[:following]), frozen(second[:following]))
         return frozen(codes), keys, len(known[0]) + count
 
+    def roomy_table(self) -> KeyTable:
+        """Return a table of the keys that were taken, with room for those of all events."""
+        known, table = self.held.words, self.held.table
+        if table is None or table.facts[COUNT] != len(known[0]):
+            table = table_for(len(known[0]) + self.asked.events)
+            number_keys(table, *known)
+        self.table = roomy(table, self.asked.events)
+        return self.table
+
+    def number_fresh(self, fresh: Int64s) -> None:
+        """Note the first events of the keys that have the next numbers, in order."""
+        self.words = self.held.words
+        if len(fresh):
+            self.words = both([self.words, chosen(self.asked.words, fresh)])
+
     def put(
         self, part: Remembered, watermark_us: int, kept: Int64s | None = None
     ) -> KeyLayers[Remembered]:
         """Return the layers with the new state of these keys; keys without state are forgotten.
 
-        `kept` are the keys of the part by the numbers that they were given, if that is known.
+        `kept` are the keys of the part by the numbers that they were given, ascending, if that is
+        known.
         """
-        words = None
+        words, table = None, None
         if self.words is not None and kept is not None:
-            words = chosen(self.words, kept)
+            if len(kept) == len(self.words[0]):
+                words, table = self.words, self.table
+            else:
+                words = chosen(self.words, kept)
         if self.source is None:
-            return KeyLayers([Layer(part, words)], None, watermark_us)
+            return KeyLayers([Layer(part, words, table=table)], None, watermark_us)
         layers, directory = list(self.source.layers.layers), self.source.layers.directory
         assert directory is not None
         layer = Layer(part, words)
@@ -291,8 +318,8 @@ def merged(
 
 def ready() -> None:
     """Compile the kernels that steps over many keys need, so that no event waits for it."""
-    none = fingerprints([pa.array([], pa.string())], 0)
-    words, numbers = (none.first, none.second), none.first
+    words = key_words([pa.array([], pa.string())], 0)
+    numbers = words[0]
     directory = KeyDirectory(empty_table(), 0)
     number_keys(directory.table, *words)
     look_up(directory.table, *words, np.empty(0, np.int64))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import count_keys, order_behind, order_by_key, order_range
 from eventide.kernels.ordering import is_sorted
-from eventide.operators.columns import Numbered, encode_keys, encode_more
+from eventide.operators.columns import Numbered, at_places, encode_keys, encode_more
 from eventide.threads import in_threads
 
 SMALLEST_PART = 100_000
@@ -26,6 +26,25 @@ PARTS_A_THREAD = 2
 """So that a thread whose keys take less time gets more of them."""
 MANY_KEYS = 8
 """With fewer rows for each key than this, to number keys twice takes more than threads save."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """The columns of keys: key k is at `places[k]` of each, or at k."""
+
+    columns: tuple[pa.Array, ...]
+    places: Int64s | None = None
+
+    def take(self, keys: Int64s) -> tuple[pa.Array, ...]:
+        """Return the columns of some keys, by number."""
+        where = keys if self.places is None else self.places[keys]
+        return tuple([at_places(column, where) for column in self.columns])
+
+    def part(self, first: int, last: int) -> Self:
+        """Return the keys [first, last)."""
+        if self.places is not None:
+            return type(self)(self.columns, self.places[first:last])
+        return type(self)(tuple(column.slice(first, last - first) for column in self.columns))
 
 
 @dataclass(frozen=True, slots=True)

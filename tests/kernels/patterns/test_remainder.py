@@ -12,10 +12,10 @@ from eventide.kernels.patterns.remainder import (
     DUE,
     FACTS,
     KEPT,
-    KEY,
     NEVER,
     NUMBER,
     SEEN,
+    WHOLE,
     RestRules,
     keep_rest,
 )
@@ -35,7 +35,7 @@ def standings(draw: st.DrawFn) -> Standing:
 @given(
     keys=st.lists(standings(), max_size=5),
     back=st.integers(0, 2),
-    keeps_keys=st.booleans(),
+    stay=st.tuples(st.booleans(), st.booleans()),
     within=st.none() | st.integers(0, 5),
     watermark=st.integers(0, 12),
     seed=st.integers(0, 99),
@@ -43,7 +43,7 @@ def standings(draw: st.DrawFn) -> Standing:
 def test_the_rest_is_that_of_the_slow_twin(
     keys: list[Standing],
     back: int,
-    keeps_keys: bool,
+    stay: tuple[bool, bool],
     within: int | None,
     watermark: int,
     seed: int,
@@ -60,19 +60,21 @@ def test_the_rest_is_that_of_the_slow_twin(
         frozen(np.array([key.number for key in keys], np.int64)),
     )
     ts = frozen(np.array([ts for key in keys for ts in key.ts], np.int64))
-    facts, whole = np.empty((FACTS, len(keys)), np.int64), np.empty(len(keys), np.bool_)
+    facts, stayed = np.empty((FACTS, len(keys)), np.int64), np.empty(len(keys), np.int64)
     rows = np.empty(len(ts), np.int64)
-    keeping = RestRules(back, keeps_keys, -1 if within is None else within, watermark)
-    count, kept = keep_rest(ts, frozen(order), parts, keeping, facts, whole, rows)
+    keeps_keys, idle = stay
+    keeping = RestRules(back, keeps_keys, -1 if within is None else within, watermark, idle)
+    count, kept = keep_rest(ts, frozen(order), parts, keeping, stayed, facts, rows)
     found, start = [], 0
     for place in range(count):
-        key, length, begin, seen, number, due = (
-            int(facts[each, place]) for each in (KEY, KEPT, BEGIN, SEEN, NUMBER, DUE)
+        key = int(stayed[place])
+        length, begin, seen, number, whole, due = (
+            int(facts[each, place]) for each in (KEPT, BEGIN, SEEN, NUMBER, WHOLE, DUE)
         )
         places = {int(row): i for i, row in enumerate(order)}
         own = [places[int(row)] - int(low[key]) for row in rows[start : start + length]]
         when = None if due == NEVER else due
-        found.append(Rest(key, own, begin, seen, number, bool(whole[place]), when))
+        found.append(Rest(key, own, begin, seen, number, bool(whole), when))
         start += length
     assert start == kept
-    assert found == list(naive_rest(keys, back, keeps_keys, within, watermark))
+    assert found == list(naive_rest(keys, back, keeps_keys, idle, within, watermark))

@@ -29,13 +29,21 @@ class Rest(NamedTuple):
 
 
 def naive_rest(
-    keys: Sequence[Standing], back: int, keeps_keys: bool, within: int | None, watermark: int
+    keys: Sequence[Standing],
+    back: int,
+    keeps_keys: bool,
+    idle: bool,
+    within: int | None,
+    watermark: int,
 ) -> Iterator[Rest]:
     """Yield what remains of keys: the rows from `back` before the first start row on."""
     for number, key in enumerate(keys):
         first = max(0, min(key.begin, len(key.ts)) - back)
         rows = list(range(first, len(key.ts)))
         if not rows and not keeps_keys:
+            if idle:
+                # As if it had never come.
+                yield Rest(number, [], 0, 0, 0, True, None)
             continue
         due = None
         if within is not None:

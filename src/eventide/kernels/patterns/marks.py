@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Floats, Int64s, Numbers, call_lean, inline, lean_kernel
+from eventide.kernels.compiled import (
+    Floats,
+    Int32s,
+    Int64s,
+    Numbers,
+    call_lean,
+    inline,
+    lean_kernel,
+)
 from eventide.kernels.patterns.tables import Masks
 
 # How two numbers compare, as bits: "at most" is LESS | EQUAL.
@@ -84,6 +92,13 @@ def mark_shifted(
                     numbers[right, order[i + after]] if right >= 0 else asked.constants[-1 - right]
                 )
                 masks[i] &= ~(bit * failed(compare, one, other))
+
+
+@lean_kernel
+def mark_texts(codes: Int32s, failing: Masks, lying: Masks) -> None:
+    """Mark the rows as they lie at which conditions fail, by the number of the text of a row."""
+    for row in range(len(codes)):
+        lying[row] |= failing[codes[row]]
 
 
 @lean_kernel

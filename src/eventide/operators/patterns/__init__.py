@@ -1,8 +1,8 @@
 """MATCH_RECOGNIZE: conditions, matches, measures.
 
 match.py       the operator: rows in, matches out, undecided rows kept
-state.py       its state, written_state.py: as bytes; found.py: input and output of the matchers
-outcome.py     the error that a matcher ended with
+state.py       its state, written_state.py: as bytes; arranged.py: kept and new rows by key
+found.py       input and output of the matchers, and the error that one ended with
 masks.py       conditions on single rows, as a bit of each row; row_tests.py: most of them at once
 conditions.py  conditions on the match, for the search; compiler.py, aggregates.py, leaves.py,
                registers.py, liveness.py and values.py are its parts

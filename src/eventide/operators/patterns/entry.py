@@ -18,8 +18,8 @@ from eventide.errors import EvaluationError
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.patterns.entry import last_meeting
-from eventide.operators.columns import encode_keys
 from eventide.operators.key_layer import NEVER
+from eventide.operators.key_parts import KeyColumns
 from eventide.operators.patterns.match import MatchRows
 from eventide.operators.patterns.one_row import OneRow
 from eventide.operators.patterns.state import MatchState
@@ -27,6 +27,7 @@ from eventide.plan.expressions import At, MatchNumber
 from eventide.plan.patterns.tree import Skip
 from eventide.schema import TS
 
+NO_CODES = frozen(np.empty(0, np.int32))
 _LAST = At(MatchNumber(), None, "last", final=True)
 
 
@@ -35,13 +36,8 @@ def state_at(rows: pa.RecordBatch, entry: int) -> MatchState:
     return MatchState(
         rows,
         (),
-        np.array([rows.num_rows]),
-        np.array([entry]),
-        np.array([0]),
-        np.array([0]),
-        np.array([False]),
+        np.array([[rows.num_rows], [entry], [0], [0], [False], [NEVER]], np.int64),
         np.zeros(rows.num_rows, np.bool_),
-        np.array([NEVER]),
     )
 
 
@@ -96,15 +92,16 @@ def ends_of(operator: MatchRows, rows: pa.RecordBatch, first: int, last: int) ->
     node = replace(operator.node, skip=Skip("next row"), timeout_rows=False, output="one row")
     every = MatchRows(node, operator.output_schema)
     ends = np.arange(first, last)
-    by_key, state = every.together(
-        state_at(rows, first), rows.slice(rows.num_rows), encode_keys([], 0)
+    order = every.row_order
+    work = order.together(
+        state_at(rows, first), rows.slice(rows.num_rows), NO_CODES, KeyColumns(()), 1
     )
     for matches, _ in every.find(
-        by_key,
-        every.partitions(by_key, state, END_OF_TIME_US),
+        work.by_key,
+        order.partitions(work.by_key, work.state, ended=True),
         every.rules(START_OF_TIME_US, END_OF_TIME_US),
     ):
-        last_rows, _ = OneRow(every.naming, by_key, matches).found(_LAST)
+        last_rows, _ = OneRow(every.naming, work.by_key, matches).found(_LAST)
         counted = (matches.start < last) & (last_rows >= 0)
         ends[matches.start[counted] - first] = last_rows[counted] + 1
     return ends

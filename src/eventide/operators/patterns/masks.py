@@ -126,7 +126,7 @@ class RowsByKey:
     def value_at(self, places: Int64s, name: str) -> pa.Array:
         """Return a column at places in key order, null where a place is -1."""
         column = self.rows.column(name)
-        if column.type in PLAIN_TYPES and not column.null_count and len(column):
+        if column.type.id in PLAIN_IDS and not column.null_count and len(column):
             found = np.empty(len(places), np.int64)
             if gather(_words(column), frozen(self.order), frozen(places), found):
                 return pa.Array.from_buffers(column.type, len(found), [None, buffer_of(found)])
@@ -174,12 +174,19 @@ def plain_numbers(column: pa.Array) -> Numbers | None:
 
     It does not with nulls, nor with NaN, which is greater than all numbers here but not in NumPy.
     """
-    if column.null_count or column.type not in PLAIN_TYPES:
+    kind = column.type.id
+    if kind not in PLAIN_IDS or column.null_count:
         return None
-    if column.type.id != FLOAT64:
+    if kind != FLOAT64:
         return _words(column)
     found = to_numpy(column)
     return None if len(found) and np.isnan(found.min()) else found
+
+
+def times_lying(rows: pa.RecordBatch) -> Int64s | None:
+    """Return the times of rows as they lie, in microseconds; None if one is null."""
+    column = rows.column(TS)
+    return None if column.null_count else _words(column)
 
 
 def _words(column: pa.Array) -> Int64s:
@@ -191,6 +198,8 @@ def _words(column: pa.Array) -> Int64s:
 
 
 PLAIN_TYPES = (pa.float64(), pa.int64(), pa.timestamp("us"), pa.duration("us"))
+# By number: types of Arrow are slow to compare. Times of events are always microseconds.
+PLAIN_IDS = frozenset(kind.id for kind in PLAIN_TYPES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from eventide.kernels.ordering import ranges
 from eventide.kernels.patterns.code import Tables
 from eventide.kernels.patterns.ground import Automaton
 from eventide.kernels.patterns.notes import Predecessors
-from eventide.kernels.patterns.remainder import RestRules, stand
+from eventide.kernels.patterns.remainder import DUE, FACTS, RestRules
 from eventide.kernels.patterns.scan import scan
 from eventide.kernels.patterns.search import search, searchable
 from eventide.kernels.patterns.tables import (
@@ -40,14 +40,20 @@ from eventide.kernels.patterns.tables import (
     Rules,
     Steps,
 )
-from eventide.operators.columns import Numbered, concat_batches
+from eventide.operators.columns import concat_batches
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
-from eventide.operators.key_parts import KeyOrder, key_parts, row_parts
+from eventide.operators.key_parts import KeyColumns, key_parts, row_parts
 from eventide.operators.operator import Size
+from eventide.operators.patterns.arranged import RowOrder, StepWork
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
-from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
+from eventide.operators.patterns.found import (
+    check_outcome,
+    predecessors_of,
+    scanned_matches,
+    searched_matches,
+)
 from eventide.operators.patterns.masks import (
     LocalCondition,
     Masks,
@@ -56,11 +62,10 @@ from eventide.operators.patterns.masks import (
     masks_of,
 )
 from eventide.operators.patterns.measures import MatchChains, Measure, Naming
-from eventide.operators.patterns.outcome import check_outcome
-from eventide.operators.patterns.remainder import due_times, remainder
+from eventide.operators.patterns.remainder import NO_TIMES, due_times, remainder
 from eventide.operators.patterns.report import Report
 from eventide.operators.patterns.row_tests import RowTests
-from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of, with_keys
+from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of
 from eventide.operators.patterns.written_state import WrittenForm, read_state, write_state
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
@@ -96,6 +101,7 @@ SKIPS = {
 
 StepPart = tuple[MatchState, Int64s, list[pa.RecordBatch]]
 """The state of some keys after a step, the numbers that they had in it, and results."""
+
 
 Run = tuple[MatchChains, Partitions, int, int]
 """Matches, where each key stands after them, and how the matcher ended, at which start row."""
@@ -185,6 +191,17 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         plain = self.node.strategy == "contiguous" and not self.node.timeout_rows
         return plain and self.conditions.is_local
 
+    @cached_property
+    def row_order(self) -> RowOrder:
+        """How the rows of a step are put in order."""
+        marks, schema = self.shows_unmatched, self.source_schema
+        return RowOrder(schema, self.reach_ahead, self.is_timeless, marks, self.threads)
+
+    @cached_property
+    def is_timeless(self) -> bool:
+        """Whether it does not matter when rows are."""
+        return self.is_local and self.node.within_us is None
+
     @property
     def shows_unmatched(self) -> bool:
         """Whether the output has rows in no match, so that matched rows have to be marked."""
@@ -234,10 +251,10 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     def initial_state(self) -> KeyLayers[MatchState]:
         """Return the state before the first batch."""
-        none, never = np.empty(0, np.int64), np.empty(0, np.bool_)
         rows = no_rows(self.source_schema)
         keys = tuple(pa.nulls(0, key.type.arrow) for key in self.node.keys)
-        return KeyLayers.of(MatchState(rows, keys, none, none, none, none, never, never, none))
+        nothing = np.empty((FACTS, 0), np.int64)
+        return KeyLayers.of(MatchState(rows, keys, nothing, np.empty(0, np.bool_)))
 
     def step(
         self, state: KeyLayers[MatchState], inputs: tuple[pa.RecordBatch, ...], until_us: int
@@ -247,17 +264,15 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.taken(keys, rows.num_rows, until_us)
         # No start row of other keys has run out of time since they were looked at.
-        by_key, grown = self.together(taken.part, rows, taken.numbered(self.threads))
         rules = self.rules(state.watermark_us, until_us)
-        cut = key_parts(by_key.offsets, self.threads)
+        work = self.row_order.arranged(taken, rows, rules.ended)
+        cut = key_parts(work.by_key.offsets, self.threads)
         if len(cut) == 1:
-            after, stayed, results = self.step_part(by_key, grown, rules)
+            after, stayed, results = self.step_part(work, rules)
             return taken.put(after, until_us, stayed), self.one_batch(results)
-
-        def run(part: tuple[RowsByKey, MatchState]) -> StepPart:
-            return self.step_part(*part, rules)
-
-        done = in_threads(run, self.parts(by_key, grown, cut), self.threads)
+        done = in_threads(
+            lambda part: self.step_part(part, rules), self.parts(work, cut), self.threads
+        )
         after = joined([after for after, _, _ in done], self.source_schema)
         found_rows = self.one_batch([batch for _, _, found in done for batch in found])
         return taken.put(after, until_us), found_rows
@@ -298,21 +313,21 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         )
         hidden = ranges(excerpts.end, offsets[1:] - excerpts.end)
         rules = self.rules(START_OF_TIME_US, END_OF_TIME_US)
-        matched = np.empty(0, np.bool_)
+        matched, keys = np.empty(0, np.bool_), KeyColumns(excerpts.keys)
         for found, moved in self.find(by_key, parts, rules, hidden):
             if found.count:
                 decided = (parts.begin, moved.begin)
-                yield self.report.rows_from(by_key, excerpts.keys, found, matched, decided)
+                yield self.report.rows_from(by_key, keys, found, matched, decided)
             parts = moved
 
-    def parts(
-        self, by_key: RowsByKey, state: MatchState, cut: Sequence[tuple[int, int]]
-    ) -> Iterator[tuple[RowsByKey, MatchState]]:
+    def parts(self, work: StepWork, cut: Sequence[tuple[int, int]]) -> Iterator[StepWork]:
         """Yield ranges of keys with their rows."""
+        by_key = work.by_key
         if not by_key.in_key_order:
             by_key = replace(by_key, marks=self.marks(by_key.rows))
         for first, last in cut:
-            yield by_key.part(first, last), part_of(state, by_key.offsets, first, last)
+            state = part_of(work.state, by_key.offsets, first, last)
+            yield StepWork(by_key.part(first, last), state, work.keys.part(first, last))
 
     def marks(self, rows: pa.RecordBatch) -> Masks:
         """Return which conditions on nothing but the row hold, computed in threads."""
@@ -320,48 +335,24 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         parts = [rows.slice(first, last - first) for first, last in bounds]
         return np.concatenate(in_threads(partial(marks_of, self.local), parts))
 
-    def step_part(self, by_key: RowsByKey, state: MatchState, rules: Rules) -> StepPart:
+    def step_part(self, work: StepWork, rules: Rules) -> StepPart:
         """Find the matches of some keys, and the state that has to be kept of them."""
-        parts = self.partitions(by_key, state, rules.watermark_us)
+        by_key, state, parts = work.by_key, work.state, work.parts
+        if parts is None:
+            parts = self.row_order.partitions(by_key, state, rules.ended)
         matched = state.matched.copy()
         results = []
         for found, moved in self.find(by_key, parts, rules):
             if found.count or self.shows_unmatched:
                 decided = (parts.begin, moved.begin)
-                results.append(self.report.rows_from(by_key, state.keys, found, matched, decided))
+                results.append(self.report.rows_from(by_key, work.keys, found, matched, decided))
             parts = moved
         if rules.ended:
             # No row will follow.
             parts = NOTHING_LEFT
-        keeping = self.keeping(rules.watermark_us)
-        after, stayed = remainder(by_key, state.keys, parts, matched, keeping)
+        keeping = self.keeping(rules.watermark_us)._replace(idle=work.idle)
+        after, stayed = remainder(by_key, work.keys, parts, matched, keeping)
         return after, stayed, [batch for batch in results if batch.num_rows]
-
-    def partitions(self, by_key: RowsByKey, state: MatchState, watermark_us: int) -> Partitions:
-        """Return where each key stands."""
-        offsets = frozen(by_key.offsets)
-        count = len(offsets) - 1
-        places, whole = np.empty((4, count), np.int64), np.empty(count, np.bool_)
-        ended = watermark_us == END_OF_TIME_US
-        standing = (frozen(state.begin), frozen(state.seen), frozen(state.numbers))
-        known_whole = frozen(state.whole)
-        stand(offsets, *standing, known_whole, self.reach_ahead, ended, places, whole)
-        begin, known, seen, numbers = frozen(places)
-        return Partitions(offsets, begin, known, frozen(whole), seen, numbers)
-
-    def together(
-        self, state: MatchState, rows: pa.RecordBatch, numbered: Numbered
-    ) -> tuple[RowsByKey, MatchState]:
-        """Return the kept and the new rows by key, and the state including new keys."""
-        codes, keys, count = numbered
-        ordered, in_order = KeyOrder.behind(state.kept, codes, count, self.threads)
-        grown = state if count == len(state.kept) else with_keys(state, tuple(keys))
-        if self.shows_unmatched:
-            fresh_rows = np.zeros(rows.num_rows, np.bool_)
-            marked = np.concatenate([state.matched, fresh_rows])[ordered.order]
-            grown = replace(grown, matched=marked)
-        everything = concat_batches([state.rows, rows], self.source_schema)
-        return RowsByKey(everything, ordered.order, ordered.offsets, in_order), grown
 
     @cached_property
     def fixed_rules(self) -> Rules:
@@ -392,8 +383,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         masks = self.masks_of(by_key)
         if hidden is not None:
             masks[hidden] = 0
-        timeless = self.is_local and self.node.within_us is None
-        times = np.empty(0, np.int64) if timeless else by_key.times
+        times = NO_TIMES if self.is_timeless else by_key.times
         rows = Rows(frozen(times), frozen(masks))
         tables = None if self.is_local else self.tables(by_key)
         status = PAUSED
@@ -442,7 +432,8 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     @cached_property
     def written_form(self) -> WrittenForm:
         """What a written state has."""
-        return WrittenForm(self.node, self.source_schema, self.shows_unmatched, self.reach_ahead)
+        marks, ahead = self.shows_unmatched, self.reach_ahead
+        return WrittenForm(self.node, self.source_schema, marks, ahead, self.remembers_keys)
 
     def of_keys(self, layers: KeyLayers[MatchState], wanted: Wanted) -> KeyLayers[MatchState]:
         """Return the state of the keys of some queries."""
@@ -465,6 +456,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         offsets = np.concatenate([[0], np.cumsum(kept)])
         by_key = RowsByKey(rows, np.arange(rows.num_rows), offsets, in_key_order=True)
         matched = held.matched if self.shows_unmatched else held.matched[:0]
-        parts = self.partitions(by_key, held, held.watermark_us)
-        due = due_times(by_key, parts, self.keeping(held.watermark_us))
-        return KeyLayers.of(replace(held, matched=matched, due=due), held.watermark_us)
+        ended = held.watermark_us == END_OF_TIME_US
+        parts = self.row_order.partitions(by_key, held, ended)
+        held.facts[DUE] = due_times(by_key, parts, self.keeping(held.watermark_us))
+        return KeyLayers.of(replace(held, matched=matched), held.watermark_us)

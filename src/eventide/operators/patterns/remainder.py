@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.ordering import ranges
-from eventide.kernels.patterns.remainder import (
-    BEGIN,
-    DUE,
-    FACTS,
-    KEPT,
-    KEY,
-    NUMBER,
-    SEEN,
-    RestRules,
-    keep_rest,
-)
+from eventide.kernels.patterns.remainder import DUE, FACTS, KEPT, RestRules, keep_rest
 from eventide.kernels.patterns.tables import Partitions
+from eventide.operators.key_parts import KeyColumns
 from eventide.operators.patterns.masks import RowsByKey
 from eventide.operators.patterns.state import MatchState
 
@@ -28,34 +18,30 @@ NO_TIMES = frozen(np.empty(0, np.int64))
 
 def remainder(
     by_key: RowsByKey,
-    keys: tuple[pa.Array, ...],
+    keys: KeyColumns,
     parts: Partitions,
     matched: Bools,
     keeping: RestRules,
 ) -> tuple[MatchState, Int64s]:
     """Return the state without what later rows cannot need, and the keys that it has, by number."""
     known = len(parts.begin)
-    facts, whole = np.empty((FACTS, known), np.int64), np.empty(known, np.bool_)
+    facts, stayed = np.empty((FACTS, known), np.int64), np.empty(known, np.int64)
     rows = np.empty(by_key.count, np.int64)
     times, order = times_for(by_key, keeping), frozen(by_key.order)
-    count, kept = keep_rest(times, order, parts, keeping, facts, whole, rows)
-    # A copy: a view would hold the memory of all keys.
-    facts = facts[:, :count].copy()
-    stayed, lengths = facts[KEY], facts[KEPT]
+    count, kept = keep_rest(times, order, parts, keeping, stayed, facts, rows)
+    if count < known:
+        # A copy: a view would hold the memory of all keys.
+        facts, stayed = facts[:, :count].copy(), stayed[:count].copy()
     if len(matched):
+        lengths = facts[KEPT]
         matched = matched[ranges(parts.offsets[1:][stayed] - lengths, lengths)]
     all_rows = kept == by_key.rows.num_rows and by_key.in_key_order
-    chosen = None if count == len(by_key.offsets) - 1 else to_arrow(stayed)
+    unchanged = count == len(by_key.offsets) - 1 and keys.places is None
     after = MatchState(
         by_key.rows if all_rows else by_key.rows.take(to_arrow(rows[:kept])),
-        keys if chosen is None else tuple(key.take(chosen) for key in keys),
-        lengths,
-        facts[BEGIN],
-        facts[SEEN],
-        facts[NUMBER],
-        whole[:count].copy(),
+        keys.columns if unchanged else keys.take(stayed),
+        facts,
         matched,
-        facts[DUE],
         keeping.watermark_us,
     )
     return after, stayed
@@ -63,10 +49,11 @@ def remainder(
 
 def due_times(by_key: RowsByKey, parts: Partitions, keeping: RestRules) -> Int64s:
     """Return when the time of the next undecided start row of each key is over."""
-    facts = np.empty((FACTS, len(parts.begin)), np.int64)
-    whole, rows = np.empty(len(parts.begin), np.bool_), np.empty(by_key.count, np.int64)
+    known = len(parts.begin)
+    facts, stayed = np.empty((FACTS, known), np.int64), np.empty(known, np.int64)
+    rows = np.empty(by_key.count, np.int64)
     times, order = times_for(by_key, keeping), frozen(by_key.order)
-    keep_rest(times, order, parts, keeping._replace(keys=True), facts, whole, rows)
+    keep_rest(times, order, parts, keeping._replace(keys=True), stayed, facts, rows)
     return np.asarray(facts[DUE])
 
 

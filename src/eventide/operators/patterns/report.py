@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from eventide.arrays import to_arrow
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches
+from eventide.operators.key_parts import KeyColumns
 from eventide.operators.patterns.all_rows import AllRows
 from eventide.operators.patterns.masks import RowsByKey
 from eventide.operators.patterns.measures import (
@@ -50,7 +50,7 @@ class Report:
     def rows_from(
         self,
         by_key: RowsByKey,
-        keys: tuple[pa.Array, ...],
+        keys: KeyColumns,
         matches: MatchChains,
         matched: Bools,
         decided: tuple[Int64s, Int64s],
@@ -92,37 +92,32 @@ class Report:
         ts = by_key.times[rows]
         return np.asarray((ts >= self.owned.start_us) & (ts < self.owned.end_us))
 
-    def rows_of(
-        self, measures: Measures, keys: tuple[pa.Array, ...], rows: Int64s | None
-    ) -> pa.RecordBatch:
+    def rows_of(self, measures: Measures, keys: KeyColumns, rows: Int64s | None) -> pa.RecordBatch:
         """Return result rows: keys, measures, and for ALL ROWS the columns of their rows."""
         matches = measures.matches
         arrays = measures.columns(self.measures)
         if self.node.timeout_rows:
             arrays[TIMED_OUT] = pa.array(measures.of_items(matches.timed_out))
-        of_key = to_arrow(measures.of_items(matches.key))
-        for place, key in enumerate(self.node.keys):
-            arrays[key.name] = keys[place].take(of_key)
+        columns = keys.take(measures.of_items(matches.key))
+        arrays |= {key.name: column for key, column in zip(self.node.keys, columns, strict=True)}
         if rows is not None:
             missing = [name for name in self.output_schema.names if name not in arrays]
-            columns = measures.by_key.at(rows, missing)
-            arrays |= {name: columns.column(name) for name in missing}
+            others = measures.by_key.at(rows, missing)
+            arrays |= {name: others.column(name) for name in missing}
         ordered = [arrays[name] for name in self.output_schema.names]
         return pa.RecordBatch.from_arrays(ordered, schema=self.output_schema)
 
-    def unmatched(
-        self, by_key: RowsByKey, keys: tuple[pa.Array, ...], rows: Int64s
-    ) -> pa.RecordBatch:
+    def unmatched(self, by_key: RowsByKey, keys: KeyColumns, rows: Int64s) -> pa.RecordBatch:
         """Return rows that are in no match, with null measures."""
         measured = {item.name for item in self.node.measures}
-        of_key = to_arrow(np.searchsorted(by_key.offsets, rows, side="right") - 1)
-        named = {key.name: keys[n] for n, key in enumerate(self.node.keys)}
+        of_rows = keys.take(np.searchsorted(by_key.offsets, rows, side="right") - 1)
+        named = {key.name: column for key, column in zip(self.node.keys, of_rows, strict=True)}
         names = [each for each in self.node.source.row if each not in measured]
         columns = by_key.at(rows, names)
         arrays = []
         for item in self.output_schema:
             if item.name in named:
-                arrays.append(named[item.name].take(of_key))
+                arrays.append(named[item.name])
             elif item.name in measured:
                 arrays.append(pa.nulls(len(rows), item.type))
             else:

@@ -22,6 +22,7 @@ from eventide.kernels.patterns.marks import (
     RIGHT_SHIFT,
     Comparisons,
     mark_rows,
+    mark_texts,
 )
 from eventide.operators.columns import FEW_TEXTS, number_more, text_table
 from eventide.operators.expressions.evaluate import evaluate_predicate
@@ -144,7 +145,7 @@ class TextMarks:
             codes, first = found
             if len(first):
                 self.learn(column.take(to_arrow(first)))
-            lying |= self.failing[codes]
+            mark_texts(codes, self.failing, lying)
         return True
 
     def learn(self, texts: pa.Array) -> None:

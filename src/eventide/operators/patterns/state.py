@@ -15,6 +15,7 @@ from eventide.arrays import to_arrow
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
+from eventide.kernels.patterns.remainder import BEGIN, DUE, KEPT
 from eventide.operators.columns import concat_batches
 from eventide.schema import TS
 
@@ -23,34 +24,45 @@ from eventide.schema import TS
 class MatchState:
     """Rows by key, and what is known of each key.
 
-    Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`;
-    rows before `seen[k]` could be tested at the last step. `whole` says that its first row here is
-    its very first row, `numbers` counts its matches. `matched` marks rows of matches, if the output
-    needs it. A key is `due` when the time of a start row is over.
+    `facts` has a column for each key. It has `KEPT` of the rows. The first start row to decide is
+    its row number `BEGIN`; rows before `SEEN` could be tested at the last step. `WHOLE` says that
+    its first row here is its very first row, `NUMBER` counts its matches. It is `DUE` when the time
+    of a start row is over. `matched` marks rows of matches, if the output needs it.
     """
 
     rows: pa.RecordBatch
     keys: tuple[pa.Array, ...]
-    kept: Int64s
-    begin: Int64s
-    seen: Int64s
-    numbers: Int64s
-    whole: Bools
+    facts: Int64s
     matched: Bools
-    due: Int64s
     watermark_us: int = START_OF_TIME_US
+
+    @property
+    def count(self) -> int:
+        """The number of keys."""
+        return int(self.facts.shape[1])
+
+    @property
+    def kept(self) -> Int64s:
+        """How many rows each key has."""
+        kept: Int64s = self.facts[KEPT]
+        return kept
+
+    @property
+    def due(self) -> Int64s:
+        """When each key is due."""
+        due: Int64s = self.facts[DUE]
+        return due
 
     @property
     def weight(self) -> int:
         """How many keys and rows there are."""
-        return len(self.kept) + int(self.rows.num_rows)
+        return self.count + int(self.rows.num_rows)
 
     @property
     def nbytes(self) -> int:
         """How many bytes they take."""
-        marks = (self.whole, self.matched, self.due)
-        arrays = (self.kept, self.begin, self.seen, self.numbers, *marks)
-        return int(self.rows.nbytes + sum(each.nbytes for each in (*self.keys, *arrays)))
+        arrays = (*self.keys, self.facts, self.matched)
+        return int(self.rows.nbytes + sum(each.nbytes for each in arrays))
 
     @cached_property
     def starts(self) -> Int64s:
@@ -59,9 +71,9 @@ class MatchState:
 
     def times_at(self, rows: int, otherwise_us: int) -> Int64s:
         """Return the times of the rows so many behind the first start row of each key."""
-        found = np.full(len(self.kept), otherwise_us, np.int64)
-        there = np.flatnonzero(self.begin + rows < self.kept)
-        places = self.starts[there] + self.begin[there] + rows
+        found = np.full(self.count, otherwise_us, np.int64)
+        there = np.flatnonzero(self.facts[BEGIN] + rows < self.kept)
+        places = self.starts[there] + self.facts[BEGIN][there] + rows
         found[there] = int64s(self.rows.column(TS))[places]
         return found
 
@@ -73,13 +85,8 @@ class MatchState:
             self,
             rows=self.rows.take(to_arrow(places)),
             keys=tuple(key.take(chosen) for key in self.keys),
-            kept=self.kept[keys],
-            begin=self.begin[keys],
-            seen=self.seen[keys],
-            numbers=self.numbers[keys],
-            whole=self.whole[keys],
+            facts=self.facts.take(keys, axis=1),
             matched=self.matched[places] if len(self.matched) else self.matched,
-            due=self.due[keys],
         )
 
     def joined(self, others: Sequence[MatchState]) -> MatchState:
@@ -103,23 +110,12 @@ class Excerpts:
 
 
 def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchState:
-    """Return the state of the keys [first, last); their rows are elsewhere."""
-    keys = slice(first, last)
+    """Return what is known of the keys [first, last); their rows and columns are elsewhere."""
     return replace(
         state,
-        keys=tuple(key.slice(first, last - first) for key in state.keys),
-        begin=state.begin[keys],
-        seen=state.seen[keys],
-        numbers=state.numbers[keys],
-        whole=state.whole[keys],
+        facts=state.facts[:, first:last],
         matched=state.matched[offsets[first] : offsets[last]],
     )
-
-
-def with_keys(state: MatchState, keys: tuple[pa.Array, ...]) -> MatchState:
-    """Return the state with more keys behind its own, of which nothing is known."""
-    known = (state.kept, state.begin, state.seen, state.numbers, state.whole)
-    return MatchState(state.rows, keys, *known, state.matched, state.due, state.watermark_us)
 
 
 def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:
@@ -130,12 +126,7 @@ def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:
     return MatchState(
         concat_batches([state.rows for state in states], schema),
         tuple(pa.concat_arrays(column) for column in columns),
-        np.concatenate([state.kept for state in states]),
-        np.concatenate([state.begin for state in states]),
-        np.concatenate([state.seen for state in states]),
-        np.concatenate([state.numbers for state in states]),
-        np.concatenate([state.whole for state in states]),
+        np.concatenate([state.facts for state in states], axis=1),
         np.concatenate([state.matched for state in states]),
-        np.concatenate([state.due for state in states]),
         states[0].watermark_us,
     )

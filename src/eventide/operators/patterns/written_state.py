@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.arrays import to_arrow
+from eventide.kernels.patterns.remainder import BEGIN, NEVER, NUMBER, SEEN, WHOLE
 from eventide.operators.checking import (
     filled,
     filled_bools,
@@ -36,6 +37,7 @@ class WrittenForm:
     source_schema: pa.Schema
     shows_unmatched: bool
     reach_ahead: int
+    remembers_keys: bool
 
     @property
     def fact_schema(self) -> pa.Schema:
@@ -48,11 +50,13 @@ class WrittenForm:
 def write_state(form: WrittenForm, layers: KeyLayers[MatchState]) -> bytes:
     """Write a state out."""
     state = layers.whole
+    if not (form.remembers_keys or state.kept.all()):
+        state = state.take(np.flatnonzero(state.kept))
     marks = state.matched if form.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
     # Last, and read back from there, whatever the others are called.
     rows = state.rows.append_column(MATCHED, to_arrow(marks))
-    facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
-    arrays = [*state.keys, *map(pa.array, facts)]
+    numbers, whole = state.facts[:WHOLE], state.facts[WHOLE] != 0
+    arrays = [*state.keys, *map(to_arrow, (*numbers, whole))]
     keys = pa.RecordBatch.from_arrays(arrays, schema=form.fact_schema)
     clock = {"watermark_us": layers.watermark_us}
     return join_parts([write_rows(NAME, rows, clock), write_rows(KEYS_NAME, keys, {})])
@@ -67,10 +71,11 @@ def read_state(form: WrittenForm, written: bytes) -> MatchState:
     marks = filled_bools(rows.columns[-1], "marks of rows")
     own = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=form.source_schema)
     numbers = ("kept", "begin", "seen", "numbers")
-    kept, begin, seen, counted = (filled(facts.column(each), each) for each in numbers)
+    known = [filled(facts.column(each), each) for each in numbers]
     keys, watermark_us = tuple(facts.columns[: len(form.node.keys)]), clock["watermark_us"]
-    whole = filled_bools(facts.column("whole"), "marks of keys")
-    held = MatchState(own, keys, kept, begin, seen, counted, whole, marks, kept, watermark_us)
+    whole = filled_bools(facts.column("whole"), "marks of keys").astype(np.int64)
+    due = np.full(len(whole), NEVER, np.int64)
+    held = MatchState(own, keys, np.stack([*known, whole, due]), marks, watermark_us)
     check_state(form, held)
     return held
 
@@ -78,14 +83,15 @@ def read_state(form: WrittenForm, written: bytes) -> MatchState:
 def check_state(form: WrittenForm, state: MatchState) -> None:
     """Refuse an inconsistent state: a matcher follows its rows and counts without checks."""
     kept, rows = state.kept, state.rows.num_rows
+    begin, seen, numbers = state.facts[BEGIN], state.facts[SEEN], state.facts[NUMBER]
     require_keys(state.keys, len(kept))
     require_within(kept, 0, rows + 1, "rows of keys")
     require(int(kept.sum()) == rows, f"{rows} rows are not those of all keys")
-    require_within(state.begin, 0, rows + 1, "first undecided rows")
-    require((state.begin <= kept).all(), "an undecided row behind the last one of its key")
-    require_within(state.seen, -form.reach_ahead, rows + 1, "rows that were tested")
-    require((state.seen <= kept).all(), "a row that was tested behind the last one of its key")
-    require_within(state.numbers, 0, 2**62, "numbers of matches")
+    require_within(begin, 0, rows + 1, "first undecided rows")
+    require((begin <= kept).all(), "an undecided row behind the last one of its key")
+    require_within(seen, -form.reach_ahead, rows + 1, "rows that were tested")
+    require((seen <= kept).all(), "a row that was tested behind the last one of its key")
+    require_within(numbers, 0, 2**62, "numbers of matches")
     require_instant(state.watermark_us, "the watermark")
     ts = filled(state.rows.column(TS), "times of rows")
     require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of rows")
