@@ -20,13 +20,24 @@ import numpy as np
 from rich.console import Console
 
 import eventide as ev
-from benchmarks.keys import lines_of
+from benchmarks.keys import (
+    BATCH,
+    OF_TEXTS,
+    WITH_TEXTS,
+    appended_a_second,
+    batches_of,
+    lines_of,
+)
 from benchmarks.pages import FOLLOWING as PAGE
 from benchmarks.pages import write_section
+from benchmarks.promises import Figure
+from benchmarks.race import at_least
 from benchmarks.report import Machine, facts
 
 APPENDS = 2_000
 PAUSE_S = 0.003
+PATTERN_KEYS = 100
+WANTED = at_least(2)
 QUERY = "SELECT sent FROM s WHERE sent > 0"
 
 APPENDING = """
@@ -143,10 +154,21 @@ def run_following(
             assert query.queue is not None
             query.queue.drop_unreceived()
         blocked.clear()
+    figure = appended_figure()
+    screen.print(f"{figure.case} | {figure}")
     if write:
-        screen.print(
-            f"written to {write_section(PAGE, following_section(rows, costs, count, machine))}"
-        )
+        details = following_section(rows, costs, count, machine)
+        screen.print(f"written to {write_section(PAGE, details, [figure])}")
+
+
+def appended_figure() -> Figure:
+    """Return how many million events a second are appended while a row pattern follows."""
+    found = appended_a_second(batches_of(PATTERN_KEYS), OF_TEXTS, WITH_TEXTS)
+    case = (
+        f"`A B+ C` of texts follows appends of {BATCH:,} events of {PATTERN_KEYS} keys, durability "
+        '"none", M events/s'
+    )
+    return Figure(case, "appended, live", "", WANTED, found, WANTED.met_by(found))
 
 
 def following_section(

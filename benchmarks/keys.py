@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -24,6 +24,8 @@ import eventide
 from benchmarks.measure import collector_off
 from benchmarks.pages import KEYS as PAGE
 from benchmarks.pages import write_section
+from benchmarks.promises import Figure
+from benchmarks.race import at_least
 from benchmarks.report import Machine, as_line, facts
 from eventide.api.live.query import LiveQuery, live_query
 from eventide.errors import UnboundedStateWarning
@@ -38,9 +40,17 @@ KEYS_A_SECOND = 1000
 BATCH = 1_000
 BATCHES = 500
 KEYS_IN_BATCHES = (1, 100, 10_000)
+KEYS_OF_TEXTS = (1, 100, 1_000, 100_000)
+PUSHED = {1: 1_000, BATCH: 300, 100_000: 10}
+"""How many events are pushed at a time, and how often."""
+LETTERS = "abcd"
+WANTED = at_least(5)
+"""Ten times what a rival is said to take of one pattern, in millions a second."""
 SINGLE_EVENTS = 200
 SECOND_US = 1_000_000
-SCHEMA = Schema.of({"k": "string", "v": "float64"})
+ATTRIBUTES = {"k": "string", "v": "float64"}
+WITH_TEXTS = {**ATTRIBUTES, "e": "string"}
+SCHEMA, TEXT_SCHEMA = Schema.of(ATTRIBUTES), Schema.of(WITH_TEXTS)
 
 _PATTERN = "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES {})"
 _FRAME = (
@@ -82,6 +92,10 @@ THREE_ROWS = _PATTERN.format(
     "FIRST(A.v) AS a, LAST(C.v) AS c PATTERN (A B+ C) WITHIN INTERVAL '30' SECOND "
     "DEFINE A AS v < 30, B AS v >= 30 AND v < 70, C AS v >= 70"
 )
+OF_TEXTS = _PATTERN.format(
+    "FIRST(A.v) AS a, LAST(C.v) AS c PATTERN (A B+ C) WITHIN INTERVAL '30' SECOND "
+    "DEFINE A AS e = 'a', B AS e = 'b', C AS e = 'c'"
+)
 KEEPING = {
     "pattern, PREV at its first row": _PATTERN.format(
         "B.v AS top PATTERN (A B) WITHIN INTERVAL '30' SECOND DEFINE A AS v > PREV(v)"
@@ -119,11 +133,11 @@ def events_of(step: int, keys: np.ndarray, seconds: float) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, [TS, SEQ, "k", "v"])
 
 
-def opened(text: str) -> LiveQuery:
+def opened(text: str, schema: Schema = SCHEMA) -> LiveQuery:
     """Return a live query that is fed by hand; what it keeps of every key is known here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnboundedStateWarning)
-        return live_query(plan_sql(text, {"s": SCHEMA}), {"s": SCHEMA}, None, "0 s")
+        return live_query(plan_sql(text, {"s": schema}), {"s": schema}, None, "0 s")
 
 
 def state_kb(query: LiveQuery) -> float:
@@ -177,10 +191,10 @@ def single_events(text: str, known: int) -> tuple[float, float]:
     return median(taken), float(np.quantile(taken, 0.95))
 
 
-def batches_of(keys: int) -> list[pa.RecordBatch]:
+def batches_of(keys: int, size: int = BATCH, batches: int | None = None) -> list[pa.RecordBatch]:
     """Return batches of events of so many keys, 10,000 events a second."""
     rng = np.random.default_rng(keys)
-    count = BATCH * BATCHES
+    count = size * (BATCHES if batches is None else batches)
     names = np.char.add("key ", np.arange(keys).astype(str))
     events = pa.RecordBatch.from_arrays(
         [
@@ -188,15 +202,16 @@ def batches_of(keys: int) -> list[pa.RecordBatch]:
             pa.array(np.arange(count)),
             pa.array(names[rng.integers(0, keys, count)]),
             pa.array(rng.integers(0, 100, count).astype(np.float64)),
+            pa.array(np.array(list(LETTERS))[rng.integers(0, len(LETTERS), count)]),
         ],
-        [TS, SEQ, "k", "v"],
+        [TS, SEQ, "k", "v", "e"],
     )
-    return [events.slice(start, BATCH) for start in range(0, count, BATCH)]
+    return [events.slice(start, size) for start in range(0, count, size)]
 
 
 def events_a_second(
     take: Callable[[pa.RecordBatch], object], batches: Sequence[pa.RecordBatch]
-) -> str:
+) -> float:
     """Return how many million events a second of the processor are taken."""
     taken = []
     for batch in batches:
@@ -204,16 +219,21 @@ def events_a_second(
         take(batch)
         taken.append(time.process_time() - began)
     # Steps that merge layers or write segments count, the first ones do not.
-    return f"{BATCH / np.mean(taken[BATCHES // 10 :]) / 1e6:.2f}"
+    return float(batches[0].num_rows / np.mean(taken[len(taken) // 10 :]) / 1e6)
 
 
-def appended_a_second(batches: Sequence[pa.RecordBatch], text: str | None) -> str:
+def appended_a_second(
+    batches: Sequence[pa.RecordBatch],
+    text: str | None,
+    attributes: Mapping[str, str] = ATTRIBUTES,
+) -> float:
     """Return how many million events a second are appended, with a live query or without."""
+    unnumbered = [batch.select([TS, *attributes]) for batch in batches]
     with TemporaryDirectory() as folder:
         db = eventide.open(folder)
-        stream = db.create_stream("s", {"k": "string", "v": "float64"}, durability="none")
+        stream = db.create_stream("s", attributes, durability="none")
         query = None if text is None else db.subscribe(text)
-        found = events_a_second(stream.append, batches)
+        found = events_a_second(stream.append, unnumbered)
         if query is not None:
             query.cancel()
     return found
@@ -221,11 +241,25 @@ def appended_a_second(batches: Sequence[pa.RecordBatch], text: str | None) -> st
 
 def throughputs(keys: int) -> tuple[str, ...]:
     """Return how fast small batches are pushed, appended, and appended with a live query."""
-    batches = batches_of(keys)
+    batches = [batch.select([TS, SEQ, "k", "v"]) for batch in batches_of(keys)]
     pushed = events_a_second(opened(THREE_ROWS).push, batches)
-    unnumbered = [batch.select([TS, "k", "v"]) for batch in batches]
-    appended = [appended_a_second(unnumbered, text) for text in (None, THREE_ROWS)]
-    return (f"{keys:,}", pushed, *appended)
+    appended = [appended_a_second(batches, text) for text in (None, THREE_ROWS)]
+    return (f"{keys:,}", *(f"{each:.2f}" for each in (pushed, *appended)))
+
+
+def pushed_of_texts(keys: int) -> list[float]:
+    """Return how fast events are pushed, one by one and in batches."""
+    return [
+        events_a_second(opened(OF_TEXTS, TEXT_SCHEMA).push, batches_of(keys, size, batches))
+        for size, batches in PUSHED.items()
+    ]
+
+
+def figure_of(pushed: Mapping[int, Sequence[float]]) -> Figure:
+    """Return the figure that has a target."""
+    found = pushed[100][list(PUSHED).index(BATCH)]
+    case = f"`A B+ C` of texts pushed in batches of {BATCH:,}, 100 keys, M events/s"
+    return Figure(case, "pushed", "", WANTED, found, WANTED.met_by(found))
 
 
 def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> None:
@@ -245,11 +279,15 @@ def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> No
             single.append((name, *(f"{each:.2f}" for each in times)))
             screen.print(" | ".join(single[-1]))
         fast = [throughputs(each) for each in KEYS_IN_BATCHES]
-        for row in fast:
+        pushed = {each: pushed_of_texts(each) for each in KEYS_OF_TEXTS}
+        of_texts = [
+            (f"{each:,}", *(f"{found:.3f}" for found in row)) for each, row in pushed.items()
+        ]
+        for row in (*fast, *of_texts):
             screen.print(" | ".join(row))
     if write:
-        details = keys_section(come, single, fast, (keys, steps, known), machine)
-        screen.print(f"written to {write_section(PAGE, details)}")
+        details = keys_section(come, single, fast, of_texts, (keys, steps, known), machine)
+        screen.print(f"written to {write_section(PAGE, details, [figure_of(pushed)])}")
 
 
 def row_of(name: str, found: Sequence[Stretch]) -> tuple[str, ...]:
@@ -267,9 +305,10 @@ def keys_section(
     come: Sequence[tuple[str, ...]],
     single: Sequence[tuple[str, ...]],
     fast: Sequence[tuple[str, ...]],
+    of_texts: Sequence[tuple[str, ...]],
     sizes: tuple[int, int, int],
     machine: Machine,
-) -> str:
+) -> str:  # fmt: skip
     """Return the details."""
     keys, steps, known = sizes
     about = (
@@ -289,6 +328,10 @@ def keys_section(
         "condition on each row: pushed into a live query; appended to a stream of durability "
         '"none"; appended with that live query.'
     )
+    texts = (
+        "Million events a second of the processor, one by one and in batches, for `A B+ C` with a "
+        "comparison of a text on each row, pushed into a live query."
+    )
     times = ("Query", "begin ms", "middle ms", "end ms", "slowest ms")
     held = ("begin KB", "middle KB", "end KB", "begin MB", "middle MB", "end MB")
     lines = [
@@ -305,6 +348,10 @@ def keys_section(
         many,
         "",
         *lines_of(("Keys", "pushed", "appended", "appended, live"), fast),
+        "",
+        texts,
+        "",
+        *lines_of(("Keys", *(f"{size:,}" for size in PUSHED)), of_texts),
     ]
     return "\n".join(lines) + "\n"
 

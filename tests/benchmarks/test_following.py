@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.following import append, created, delays, following_section
+import pytest
+from benchmarks.following import append, appended_figure, created, delays, following_section
 from benchmarks.report import Machine
+
+from benchmarks import keys
 
 
 def test_delays_are_measured(tmp_path: Path) -> None:
@@ -20,3 +23,10 @@ def test_the_report_renders() -> None:
     page = following_section(rows, [("nobody follows", "0.1", "0.2")], 100, Machine.here())
     assert "| in another process |" in page
     assert "100 events" in page
+
+
+def test_a_pattern_that_follows_appends_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "BATCHES", 20)
+    figure = appended_figure()
+    assert figure.value > 0
+    assert figure.met == (figure.value >= 2)

@@ -8,7 +8,9 @@ from benchmarks.keys import (
     KEEPING,
     SCHEMA,
     Stretch,
+    figure_of,
     keys_section,
+    pushed_of_texts,
     row_of,
     single_events,
     stretches,
@@ -42,6 +44,8 @@ def test_small_batches_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert name == "10"
     assert len(found) == 3
     assert all(float(each) > 0 for each in found)
+    monkeypatch.setattr(keys, "PUSHED", {1: 20, 100: 20})
+    assert all(each > 0 for each in pushed_of_texts(10))
 
 
 def test_the_report_renders() -> None:
@@ -49,7 +53,12 @@ def test_the_report_renders() -> None:
     row = row_of("a query", found)
     single = ("a query", "1.00", "1.50", "2.00", "3.00")
     fast = ("100", "5.00", "4.00", "2.50")
-    page = keys_section([row], [single], [fast], (1000, 10, 100), Machine.here())
+    texts = ("100", "0.005", "4.000", "9.000")
+    page = keys_section([row], [single], [fast], [texts], (1000, 10, 100), Machine.here())
     assert page.count("| a query |") == 2
     assert "1,000 keys" in page
     assert "| 100 | 5.00 | 4.00 | 2.50 |" in page
+    assert "| Keys | 1 | 1,000 | 100,000 |" in page
+    assert "| 100 | 0.005 | 4.000 | 9.000 |" in page
+    assert not figure_of({100: [0.005, 4.0, 9.0]}).met
+    assert figure_of({100: [0.005, 5.0, 9.0]}).met
