@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from eventide.api.relation import Relation
     from eventide.api.stream import Stream
     from eventide.engines.history.calibrate import OnStep
+    from eventide.plan.sizes import Bytes
 
 
 class Database(LiveCalls, ReplayCalls):
@@ -70,8 +71,15 @@ class Database(LiveCalls, ReplayCalls):
     1 row
     """
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        super().__init__(Store.open(path, create=create))
+    def __init__(
+        self, path: str | Path, *, create: bool = True, max_state_bytes: Bytes | None = None
+    ) -> None:
+        most = None
+        if max_state_bytes is not None:
+            from eventide.plan.sizes import size_bytes
+
+            most = size_bytes(max_state_bytes, "max_state_bytes")
+        super().__init__(Store.open(path, create=create), most)
         if self.runs:
             self.live_side.stored.go_on()
 
@@ -385,6 +393,12 @@ class Database(LiveCalls, ReplayCalls):
         return f"<Database {self.path}: {', '.join(self.streams()) or 'no streams yet'}>"
 
 
-def open_database(path: str | Path, *, create: bool = True) -> Database:
-    """Open the database in a folder; if there is no such folder, create it."""
-    return Database(path, create=create)
+def open_database(
+    path: str | Path, *, create: bool = True, max_state_bytes: Bytes | None = None
+) -> Database:
+    """Open the database in a folder; if there is no such folder, create it.
+
+    If the live queries of this process remember more than `max_state_bytes` together, such as
+    "4 GB", those that remember most fail, and the others go on.
+    """
+    return Database(path, create=create, max_state_bytes=max_state_bytes)

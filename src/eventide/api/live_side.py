@@ -14,8 +14,14 @@ from eventide.store import Store
 class LiveSide:
     """Live queries, stored derived streams, and how events reach them."""
 
-    def __init__(self, store: Store, named: NamedQueries, publish: Publish) -> None:
-        self.delivery = Delivery(store)
+    def __init__(
+        self,
+        store: Store,
+        named: NamedQueries,
+        publish: Publish,
+        most_state_bytes: int | None = None,
+    ) -> None:
+        self.delivery = Delivery(store, most_state_bytes)
         letters = DeadLetters(store, publish)
         self.queries = LiveQueries(store, named, self.delivery, letters)
         self.stored = StoredQueries(named, self.delivery)

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 class LiveCalls(ABC):
     """The calls of a database that start live queries, list them and end them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, most_state_bytes: int | None = None) -> None:
         self.store = store
+        self.most_state_bytes = most_state_bytes
+        """How much the live queries of this process may remember together."""
         self.named = NamedQueries(store)
         self.side: LiveSide | None = None
         self.making = Lock()
@@ -62,7 +64,7 @@ class LiveCalls(ABC):
 
         with self.making:
             if self.side is None:
-                self.side = LiveSide(self.store, self.named, self.publish)
+                self.side = LiveSide(self.store, self.named, self.publish, self.most_state_bytes)
             return self.side
 
     @property

@@ -70,6 +70,12 @@ class Delivery(LiveGroups):
         if not taken:
             self.wake()
         self.hear()
+        self.look_at_memory()
+
+    def look_at_memory(self) -> None:
+        """End queries if all of them remember more than they may together."""
+        if self.bound is not None:
+            self.bound.look(self)
 
     def hear(self) -> None:
         """Tell the wall time of queries of which streams events have come."""
@@ -87,6 +93,7 @@ class Delivery(LiveGroups):
             group.save_if_old()
         self.rejoin()
         self.hear()
+        self.look_at_memory()
         found = before != [group.position for group in self.groups]
         return Looked(found, 0.0 if again else None)
 

@@ -15,6 +15,7 @@ from threading import Lock, RLock
 
 from eventide.api.live.durable import DurableGroup
 from eventide.api.live.group import LARGE_GAP, Group
+from eventide.api.live.memory import MemoryBound
 from eventide.api.live.query import LiveQuery
 from eventide.api.live.running import EmittedRows, RunningStream
 from eventide.api.live.shared.shared_live import SharedLive
@@ -33,8 +34,10 @@ FAILED_KEPT = 20
 class LiveGroups:
     """The groups of live queries of a database."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, most_bytes: int | None = None) -> None:
         self.store = store
+        self.bound = None if most_bytes is None else MemoryBound(most_bytes)
+        """How much all of them may remember."""
         self.ids = count(1)
         self.together = Group()
         self.behind: list[Group] = []

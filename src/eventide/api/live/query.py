@@ -17,7 +17,14 @@ from eventide.engines.history.answer import Sources
 from eventide.engines.live.engine import LiveEngine, Reported
 from eventide.engines.live.start import started, with_relations
 from eventide.engines.standing.choice import best_plan
-from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
+from eventide.errors import (
+    SchemaError,
+    StateError,
+    StateLimitError,
+    UnsupportedError,
+    listed,
+    pointing_into,
+)
 from eventide.instants import START_OF_TIME_US, TimeRange, moment
 from eventide.interrupts import STEPPED_AT_ONCE, interruptible, interruptible_if_long
 from eventide.operators.operator import Size
@@ -37,6 +44,8 @@ log = logging.getLogger("eventide.live")
 
 OnResult = Callable[[Result], None]
 Step = Callable[[], tuple[Any, Reported]]
+WhyFull = Callable[[str, int], StateLimitError]
+"""Gives the error for who remembers too much, and how many bytes."""
 
 
 class LiveQuery:
@@ -152,6 +161,11 @@ class LiveQuery:
                 return
             self.finished, self.failure = True, why
         log.error("a live query has failed: %s: %s", self.described(), why)
+
+    def give_up_most(self, why: WhyFull) -> None:
+        """End the query, which remembers too much; `why` gives the error for a name and a size."""
+        size = sum(size.bytes for _, size in self.sizes())
+        self.fail(why(self.described(), size))
 
     def lose(self, stream: str, why: Exception) -> None:  # noqa: ARG002 - it is one of its streams
         """End the query: one of its streams cannot be read any more."""

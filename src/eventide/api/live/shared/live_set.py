@@ -35,6 +35,7 @@ from eventide.schema import SEQ, TS
 
 if TYPE_CHECKING:
     from eventide.api.live.delivery import Delivery
+    from eventide.api.live.query import WhyFull
     from eventide.api.live.shared.sets import PlannedSet, SetPlanner
     from eventide.plan.times import Duration
 
@@ -242,6 +243,21 @@ class LiveSet(Subscription):
                 self.finished, self.failure = True, error
                 self.over_if_finished()
                 raise
+
+    def give_up_most(self, why: WhyFull) -> None:
+        """Let the queries go that together remember most; the others go on."""
+        group = self.delivery.group_of(self)
+        if group is None:
+            return
+        with group.stepping, self.stepping:
+            if not len(self.many):
+                return
+            numbers, most = self.many.give_up_most()
+            who = str(self.key_of(int(numbers[0])))
+            if len(numbers) > 1:
+                who = f"{len(numbers):,} alike, the first of which is {who}"
+            error = why(f"{who} of {self.described()}", most)
+            self.note(ManyStep(failed=dict.fromkeys(numbers.tolist(), error)))
 
     def lose(self, stream: str, why: Exception) -> None:
         """Let the queries of a stream that cannot be read any more go; the others go on."""

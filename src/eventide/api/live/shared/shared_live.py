@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.api.live.late import LateEvents
-from eventide.api.live.query import LiveQuery
+from eventide.api.live.query import LiveQuery, WhyFull
 from eventide.api.result import Result
 from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.engines.live.sharing.costs import costs_of
@@ -154,6 +154,27 @@ class SharedLive(LiveQuery):
             query.take_rows(sorted_rows.slice(start, end - start))
             if query.held:
                 self.held_members[query.number] = query
+
+    def sizes(self) -> tuple[tuple[str, Size], ...]:
+        """Return how much is remembered for all of them."""
+        with self.stepping, self.changing:
+            return self.many.sizes()
+
+    def give_up_most(self, why: WhyFull) -> None:
+        """End the queries that together remember most; the others go on."""
+        with self.stepping, self.changing:
+            heaviest = self.many.heaviest()
+            numbers, most = max(heaviest, key=lambda each: each[1], default=(None, 0))
+            if numbers is None:
+                return
+            queries = [self.members[each] for each in numbers.tolist()]
+        error = why(f"{len(queries):,} queries such as {queries[0].described()}", most)
+        for query in queries:
+            query.fail(error)
+        with self.stepping, self.changing:
+            for shared in self.many.shared:
+                shared.forget_gone()
+                shared.compact()
 
     def lose(self, stream: str, why: Exception) -> None:
         """End the queries of a stream that cannot be read any more; the others go on."""

@@ -296,7 +296,7 @@ class ManyQueries:
             return
         total = self.nbytes
         while total > self.max_state_bytes and len(self):
-            numbers, most = max(self.heaviest(), key=lambda each: each[1])
+            numbers, most = self.give_up_most()
             alike = "this query" if len(numbers) == 1 else f"{len(numbers):,} queries like this one"
             message = (
                 f"the queries remember {total:,} bytes, more than the {self.max_state_bytes:,} "
@@ -305,11 +305,16 @@ class ManyQueries:
             hint = "a shorter window, fewer queries or a larger max_state_bytes would help"
             error = StateLimitError(message, hint=hint)
             found.failed |= dict.fromkeys(numbers.tolist(), error)
-            self.drop(numbers)
-            for shared in self.shared:
-                shared.forget_gone()
-                shared.compact()
             total = self.nbytes
+
+    def give_up_most(self) -> tuple[Int64s, int]:
+        """Let the queries go that together remember most; return them, and how many bytes."""
+        numbers, most = max(self.heaviest(), key=lambda each: each[1])
+        self.drop(numbers)
+        for shared in self.shared:
+            shared.forget_gone()
+            shared.compact()
+        return numbers, most
 
     def heaviest(self) -> Iterator[tuple[Int64s, int]]:
         """Yield queries that remember something together, and how many bytes."""
