@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,11 +13,10 @@ from eventide.kernels.situations.runs import NEVER
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
-from eventide.operators.key_parts import SMALLEST_PART
 from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation, RunState
-from eventide.operators.situations.share import Share, merged_rows, shares_of
+from eventide.operators.situations.share import Share, in_shares, merged_rows
 from eventide.operators.situations.state import (
     check_parts,
     read_parts,
@@ -30,7 +28,6 @@ from eventide.operators.situations.values import Parts, RunValues, SymbolAggrega
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.situations.nodes import Situations
-from eventide.threads import in_threads
 
 
 @dataclass(frozen=True)
@@ -99,31 +96,22 @@ class DeriveSituations(Stateful[SituationState]):
         (events,) = inputs
         columns = [evaluate(key.expression, events) for key in self.node.keys]
         taken = state.keys.taken(columns, events.num_rows, until_us)
-        shares = shares_of(taken, self.derivation, events, self.threads)
-        done = in_threads(
-            lambda share: self.follow(
-                share, events, state.position, until_us, spare=taken.is_whole
-            ),
-            shares,
+        position, spare = state.position, taken.is_whole
+        done, keys = in_shares(
+            lambda share: self.follow(share, events, position, until_us, spare=spare),
+            taken,
+            self.derivation,
+            events,
             self.threads,
         )
         held = [each.held for each in done]
         after = held[0] if len(held) == 1 else held[0].joined(held[1:])
         kept = done[0].kept if len(done) == 1 else None
+        names = pa.array([each.name for each in self.node.situations], pa.string())
         rows, ranks = [each.rows for each in done], [each.rank for each in done]
-        results = self.named(merged_rows(rows, ranks, self.threads), shares)
+        results = merged_rows(rows, ranks, self.output_schema, self.threads, [*keys, names])
         layers = taken.put(after, until_us, kept)
         return SituationState(layers, done[0].position), results
-
-    def named(self, rows: pa.RecordBatch, shares: Sequence[Share]) -> pa.RecordBatch:
-        """Return situations with the keys and names that they have numbers for."""
-        keys = [pa.concat_arrays(each) for each in zip(*(s.keys for s in shares), strict=True)]
-        names = pa.array([each.name for each in self.node.situations], pa.string())
-        key, symbol, *others = rows.columns
-        wanted = [*((each, key) for each in keys), (names, symbol)]
-        threads = self.threads if rows.num_rows >= SMALLEST_PART else 1
-        taken = in_threads(lambda each: each[0].take(each[1]), wanted, threads)
-        return pa.RecordBatch.from_arrays([*taken, *others], schema=self.output_schema)
 
     def follow(
         self,
@@ -146,7 +134,8 @@ class DeriveSituations(Stateful[SituationState]):
         by_symbol = [ended[runs.symbol[ended] == symbol] for symbol in range(len(values))]
         by_symbol = [each[np.argsort(runs.start_pos[each], kind="stable")] for each in by_symbol]
         ended = np.concatenate(by_symbol)
-        arrays = [to_arrow(share.first_key + runs.key[ended]), to_arrow(runs.symbol[ended])]
+        arrays = [to_arrow(share.first_key + runs.key[ended])] * len(self.node.keys)
+        arrays.append(to_arrow(runs.symbol[ended]))
         arrays += [
             to_arrow(times).view(pa.timestamp("us"))
             for times in (runs.start_ts[ended], runs.end_ts[ended])

@@ -37,7 +37,7 @@ from eventide.operators.situations.runs import (
     RunState,
 )
 from eventide.operators.situations.search import MatchSearch
-from eventide.operators.situations.share import Share, merged_rows, shares_of
+from eventide.operators.situations.share import Share, in_shares, merged_rows
 from eventide.operators.situations.state import (
     check_parts,
     read_floats,
@@ -52,7 +52,6 @@ from eventide.operators.situations.values import Parts, RunValues, merged_parts
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.situations.nodes import TemporalPattern
-from eventide.threads import in_threads
 
 MOST_EVENTS = 8192
 """This many events of open situations, and some more for each, wait before they are merged."""
@@ -165,14 +164,16 @@ class MatchSituations(Stateful[PatternState]):
         (rows,) = inputs
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.keys.taken(columns, rows.num_rows, until_us)
-        shares = shares_of(taken, self.derivation, rows, self.threads)
-        done = in_threads(
+        done, _ = in_shares(
             lambda share: self.found_in(share, rows, state, until_us, spare=taken.is_whole),
-            shares,
+            taken,
+            self.derivation,
+            rows,
             self.threads,
         )
+        schema = self.output_schema
         results = [
-            merged_rows([rows for rows, _ in part], [at for _, at in part], self.threads)
+            merged_rows([rows for rows, _ in part], [at for _, at in part], schema, self.threads)
             for part in ([each.found for each in done], [each.confirmed for each in done])
         ]
         held = [each.held for each in done]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +13,18 @@ import pyarrow as pa
 from eventide.accumulators.columns import int64s
 from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.grouping import count_keys
 from eventide.kernels.ordering import merge_order
 from eventide.kernels.situations.runs import divide_rows
 from eventide.operators.columns import concat_batches
 from eventide.operators.key_layers import TakenKeys
-from eventide.operators.key_parts import count_rows, key_parts, row_parts
+from eventide.operators.key_parts import SMALLEST_PART, key_parts, row_parts
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation
 from eventide.schema import TS
 from eventide.threads import in_threads
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +56,35 @@ class Share:
         return self.count == self.step_keys
 
 
-def shares_of(
-    taken: TakenKeys[KeyedSituations], derivation: Derivation, rows: pa.RecordBatch, threads: int
-) -> list[Share]:
-    """Return the keys and events of a step: as one share, or several if threads can share them."""
+def in_shares(
+    work: Callable[[Share], Done],
+    taken: TakenKeys[KeyedSituations],
+    derivation: Derivation,
+    rows: pa.RecordBatch,
+    threads: int,
+) -> tuple[list[Done], list[pa.Array]]:
+    """Do the work of a step: in one share, or in several if threads can share it; and its keys."""
     codes, keys, count = taken.numbered(threads)
     events = rows.num_rows
-    ts, bits = int64s(rows.column(TS)), bits_of(derivation, rows, threads)
-    counts = count_rows(codes, count, threads) if threads > 1 else np.zeros((0, count), np.int64)
+    ts = int64s(rows.column(TS))
+    bits, counts = bits_and_counts(derivation, rows, codes, count, threads)
     parts = key_parts(np.cumsum([0, *counts.sum(axis=0)]), threads)
     if len(parts) == 1:
         every = frozen(np.arange(events))
-        return [Share(taken.part, codes, ts, bits, every, keys, 0, events, count)]
+        return [work(Share(taken.part, codes, ts, bits, every, keys, 0, events, count))], keys
     in_parts = divided((frozen(ts), codes, bits), parts, counts, threads)
     known = len(taken.part.known)
     assert taken.part.by_key  # computed once, not by each thread
 
-    def share(part: int) -> Share:
+    def work_on(part: int) -> Done:
         first, last = parts[part]
         own_ts, own_codes, own_bits, places = in_parts[part]
-        return Share(
-            taken.part.take(np.arange(min(first, known), min(last, known))),
-            own_codes,
-            own_ts,
-            own_bits,
-            places,
-            [key.slice(first, last - first) for key in keys],
-            first,
-            events,
-            count,
-        )
+        held = taken.part.take(np.arange(min(first, known), min(last, known)))
+        own_keys = [key.slice(first, last - first) for key in keys]
+        share = Share(held, own_codes, own_ts, own_bits, places, own_keys, first, events, count)
+        return work(share)
 
-    return in_threads(share, range(len(parts)), threads)
+    return in_threads(work_on, range(len(parts)), threads), keys
 
 
 def divided(
@@ -123,28 +124,51 @@ def divided(
     ]
 
 
-def bits_of(derivation: Derivation, rows: pa.RecordBatch, threads: int) -> Int64s:
-    """Return which conditions are true on each row, computed in threads."""
-    bits = np.zeros(rows.num_rows, np.int64)
+def bits_and_counts(
+    derivation: Derivation, rows: pa.RecordBatch, codes: Int32s, count: int, threads: int
+) -> tuple[Int64s, Int64s]:
+    """Return which conditions are true on each row, and how many rows of each key there are.
 
-    def add_bits(part: tuple[int, int]) -> None:
-        first, last = part
+    These are counted for each range of rows that a thread has, if several can share them.
+    """
+    bounds = row_parts(rows.num_rows, threads)
+    bits, counts = np.zeros(rows.num_rows, np.int64), np.zeros((len(bounds), count), np.int64)
+
+    def look_at(part: int) -> None:
+        first, last = bounds[part]
         derivation.add_bits(rows.slice(first, last - first), bits[first:last])
+        if len(bounds) > 1:
+            count_keys(codes, first, last, counts[part])
 
-    in_threads(add_bits, row_parts(rows.num_rows, threads))
-    return frozen(bits)
+    in_threads(look_at, range(len(bounds)))
+    return frozen(bits), counts
 
 
 def merged_rows(
-    parts: Sequence[pa.RecordBatch], positions: Sequence[Int64s], threads: int
+    parts: Sequence[pa.RecordBatch],
+    positions: Sequence[Int64s],
+    schema: pa.Schema,
+    threads: int,
+    values: Sequence[pa.Array] = (),
 ) -> pa.RecordBatch:
-    """Return rows of several shares in order of their positions, which ascend in each share."""
-    if len(parts) == 1:
+    """Return rows of several shares in order of their positions, which ascend in each share.
+
+    The first columns have the numbers of `values`, which are put in their place.
+    """
+    if len(parts) == 1 and not values:
         return parts[0]
-    rows = concat_batches(parts, parts[0].schema)
-    offsets = np.cumsum([0, *map(len, positions)])
-    order = np.empty(rows.num_rows, np.int64)
-    merge_order(frozen(np.concatenate(positions)), offsets, order)
-    places = to_arrow(order)
-    taken = in_threads(lambda column: column.take(places), rows.columns, threads)
-    return pa.RecordBatch.from_arrays(taken, schema=rows.schema)
+    rows = parts[0] if len(parts) == 1 else concat_batches(parts, parts[0].schema)
+    places: pa.Array | None = None
+    if len(parts) > 1:
+        offsets = np.cumsum([0, *map(len, positions)])
+        order = np.empty(rows.num_rows, np.int64)
+        merge_order(frozen(np.concatenate(positions)), offsets, order)
+        places = to_arrow(order)
+
+    def in_place(column: int) -> pa.Array:
+        found = rows.column(column) if places is None else rows.column(column).take(places)
+        return values[column].take(found) if column < len(values) else found
+
+    few = rows.num_rows < SMALLEST_PART
+    taken = in_threads(in_place, range(rows.num_columns), 1 if few else threads)
+    return pa.RecordBatch.from_arrays(taken, schema=schema)
