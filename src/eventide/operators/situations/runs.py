@@ -36,6 +36,14 @@ SPARE = 1024
 """This many unneeded runs, or keys, are kept before all are dropped at once."""
 
 
+def columns_at(table: Int64s, places: Int64s) -> Int64s:
+    """Return some columns of a table; NumPy would copy the whole of one that has room for more."""
+    found = np.empty((len(table), len(places)), np.int64)
+    for row, chosen in zip(table, found, strict=True):
+        row.take(places, out=chosen, mode="clip")
+    return found
+
+
 def row_of(table: Int64s, number: int) -> Int64s:
     """Return a row of a table, with its type."""
     row: Int64s = table[number]
@@ -103,7 +111,7 @@ class Runs:
 
     def take(self, rows: Int64s) -> Runs:
         """Return some of the runs."""
-        return Runs(self.table.take(rows, axis=1))
+        return Runs(columns_at(self.table, rows))
 
     def of_keys(self, keys: Int64s) -> Runs:
         """Return the same runs, whose keys have these numbers."""
@@ -156,7 +164,7 @@ class KeyStates:
     def take(self, chosen: Int64s) -> KeyStates:
         """Return some of the keys."""
         rows = to_arrow(chosen)
-        return KeyStates(tuple(key.take(rows) for key in self.keys), self.table.take(chosen, 1))
+        return KeyStates(tuple(key.take(rows) for key in self.keys), columns_at(self.table, chosen))
 
     def one(self, key: int) -> KeyStates:
         """Return one of the keys."""
