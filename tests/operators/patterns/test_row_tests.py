@@ -14,6 +14,7 @@ from eventide.kernels.compiled import frozen
 from eventide.lang.sql import plan_sql
 from eventide.operators import columns
 from eventide.operators.key_parts import KeyOrder
+from eventide.operators.patterns import row_tests
 from eventide.operators.patterns.conditions import compile_conditions
 from eventide.operators.patterns.masks import LocalCondition, RowsByKey, masks_of
 from eventide.operators.patterns.row_tests import RowTests
@@ -111,6 +112,38 @@ def test_texts_that_were_seen_before_are_not_tested_again_and_give_the_same_bits
             few_texts = all(len({row[place] for row in rows}) <= few for place in (2, 3))
             assert (found is not None) == (usual and few_texts)
             assert found is None or found.tolist() == plain
+
+
+def test_many_texts_are_tested_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = conditions(OF_TEXTS, TEXT_CATALOG)
+    tests = RowTests.of(local, pa.schema(TEXT_FIELDS))
+    assert tests is not None
+    by_key = texts_by_key([(0, 1.0, "x", "y"), (1, 2.0, "xy", "X"), (0, 0.0, "é", "x")])
+    once = tests.masks_of(by_key)
+    assert once is not None
+    for module in (columns, row_tests):
+        monkeypatch.setattr(module, "MANY_ROWS", 2)
+    many = RowTests.of(local, pa.schema(TEXT_FIELDS))
+    assert many is not None
+    found = many.masks_of(by_key)
+    assert found is not None
+    assert found.tolist() == once.tolist() == masks_of(local, by_key).tolist()
+    assert not any(marks.count for marks in many.texts)
+
+
+def test_texts_are_forgotten_if_a_condition_was_not_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tests = RowTests.of(conditions("A AS a = 'x'", TEXT_CATALOG), pa.schema(TEXT_FIELDS))
+    assert tests is not None
+    by_key = texts_by_key([(0, 1.0, "x", ""), (0, 1.0, "y", "")])
+    with monkeypatch.context() as patch:
+        patch.setattr(row_tests, "evaluate_predicate", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            tests.masks_of(by_key)
+    found = tests.masks_of(by_key)
+    assert found is not None
+    assert [bool(mask & 1) for mask in found.tolist()] == [True, False]
 
 
 def test_a_condition_is_computed_once_for_each_text() -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide.arrays import TEXT, to_arrow, to_numpy
-from eventide.kernels.compiled import frozen
+from eventide.kernels.compiled import Int32s, frozen
 from eventide.kernels.patterns.marks import (
     EQUAL,
     FACTS,
@@ -24,7 +24,13 @@ from eventide.kernels.patterns.marks import (
     mark_rows,
     mark_texts,
 )
-from eventide.operators.columns import FEW_TEXTS, number_more, text_table
+from eventide.operators.columns import (
+    FEW_TEXTS,
+    MANY_ROWS,
+    number_more,
+    short_texts,
+    text_table,
+)
 from eventide.operators.expressions.evaluate import evaluate_predicate
 from eventide.operators.patterns.masks import (
     LocalCondition,
@@ -133,29 +139,48 @@ class TextMarks:
             return False
         if not len(column):
             return True
+        if len(column) >= MANY_ROWS:
+            # Threads do not wait for each other, and to look at a few texts again costs nothing.
+            own = short_texts(column)
+            if own is not None:
+                mark_texts(own[0], self.failing_of(column.take(to_arrow(own[1]))), lying)
+            return own is not None
         with self.asked:
-            known = self.count
-            found = number_more(column, self.table, known)
-            if found is None:
+            try:
+                codes = self.numbered(column)
+            except BaseException:
+                # Texts may have numbers, and nobody knows which conditions they meet.
                 self.forget()
-                found = number_more(column, self.table, 0) if known else None
-                if found is None:
-                    self.forget()
-                    return False
-            codes, first = found
-            if len(first):
-                self.learn(column.take(to_arrow(first)))
+                raise
+            if codes is None:
+                self.forget()
+                return False
             mark_texts(codes, self.failing, lying)
         return True
 
-    def learn(self, texts: pa.Array) -> None:
-        """Compute the conditions on texts with the next numbers."""
+    def numbered(self, column: pa.Array) -> Int32s | None:
+        """Return the number of each text, and see that all are known; None if they are unusual."""
+        found = number_more(column, self.table, self.count)
+        if found is None and self.count:
+            self.forget()
+            found = number_more(column, self.table, 0)
+        if found is None:
+            return None
+        codes, first = found
+        if len(first):
+            fresh = self.failing_of(column.take(to_arrow(first)))
+            self.failing[self.count : self.count + len(first)] = fresh
+            self.count += len(first)
+        return codes
+
+    def failing_of(self, texts: pa.Array) -> Masks:
+        """Return which conditions do not hold, for each text."""
         rows = pa.RecordBatch.from_arrays([texts], [self.name])
-        failing = self.failing[self.count : self.count + len(texts)]
+        failing = np.zeros(len(texts), np.uint64)
         for variable, condition in self.conditions:
             holds = to_numpy(evaluate_predicate(condition, rows))
             failing |= ~holds * np.uint64(1 << variable)
-        self.count += len(texts)
+        return failing
 
 
 @dataclass(frozen=True)
