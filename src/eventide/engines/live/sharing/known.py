@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 
+from eventide.engines.live.sharing.packed import unpacked
 from eventide.kernels.compiled import Int64s
 from eventide.plan.sharing.portion import Portion
 
 
 @dataclass(slots=True)
 class KnownPortions:
-    """The queries of a template that are known, in the order in which they came."""
+    """The queries of a template that are known, in the order in which they came.
+
+    Their constants may be packed here; they are not where they leave.
+    """
 
     portions: list[Portion] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -43,7 +47,6 @@ class KnownPortions:
             if portion.numbers[0] > numbers[-1] or portion.numbers[-1] < numbers[0]:
                 continue
             own = np.isin(portion.numbers, numbers)
-            if own.all():
-                yield portion
-            elif own.any():
-                yield portion.only(own)
+            if own.any():
+                found = portion if own.all() else portion.only(own)
+                yield replace(found, constants=unpacked(found.constants))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.sharing.known import KnownPortions
+from eventide.engines.live.sharing.packed import buffers_of, packed, taken, unpacked
 from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.growing import longer
@@ -188,6 +189,8 @@ class TemplateRun:
     known: KnownPortions = field(default_factory=KnownPortions)
     """The queries that have come, and their conditions."""
     constants: list[pa.RecordBatch] = field(default_factory=list)
+    packed_rows: int = 0
+    """How many constants there were when they were packed last."""
     rows: int = 0
     """How many queries have come, also those that have left since."""
     windows: WindowsRun | None = None
@@ -213,8 +216,9 @@ class TemplateRun:
 
     def add(self, portion: Portion) -> None:
         """Add the constants of queries."""
-        self.known.add(portion)
-        self.constants.append(portion.constants.select(self.tree.constants))
+        held = replace(portion, constants=packed(portion.constants))
+        self.known.add(held)
+        self.constants.append(held.constants.select(self.tree.constants))
         self.rows += len(portion.numbers)
         self.counts.reserve(self.rows)
 
@@ -222,13 +226,17 @@ class TemplateRun:
         """Return the numbers of the parts of queries, given the places of their constants."""
         if not self.tree.template.parts:
             return np.empty(0, np.int64)
-        return to_numpy(self.table.column(PART_NUMBER).take(to_arrow(places)))
+        return to_numpy(taken(self.table.column(PART_NUMBER), to_arrow(places)))
 
     @property
     def table(self) -> pa.RecordBatch:
-        """The constants of all queries."""
+        """The constants of all queries, perhaps packed."""
         if len(self.constants) > 1:
-            self.constants = [pa.concat_batches(self.constants)]
+            whole = pa.concat_batches(map(unpacked, self.constants))
+            # To pack them takes longer than to copy them.
+            if whole.num_rows >= 2 * self.packed_rows:
+                whole, self.packed_rows = packed(whole), whole.num_rows
+            self.constants = [whole]
         return self.constants[0]
 
     def leaf_rows(
@@ -256,7 +264,7 @@ class TemplateRun:
                 columns.append(to_arrow((seq << NUMBER_BITS) + numbers))
             elif name.startswith("$"):
                 own = name.removesuffix(suffix) if suffix else name
-                columns.append(unchecked_take(self.table.column(own), of_query))
+                columns.append(taken(self.table.column(own), of_query))
             else:
                 columns.append(unchecked_take(rows.column(name), chosen))
         return pa.RecordBatch.from_arrays(columns, schema=wanted.schema)
@@ -278,14 +286,8 @@ class TemplateRun:
     @property
     def nbytes(self) -> int:
         """How many bytes its constants and numbers take; tables may have columns in common."""
-        tables = [*self.constants, *(each.constants for each in self.known.portions)]
-        buffers = (
-            buffer
-            for table in tables
-            for column in table.columns
-            for buffer in column.buffers()
-            if buffer is not None
-        )
-        constants = {buffer.address: int(buffer.size) for buffer in buffers}
+        constants: dict[int, int] = {}
+        for table in (*self.constants, *(each.constants for each in self.known.portions)):
+            constants |= buffers_of(table)
         numbers = sum(int(each.numbers.nbytes) for each in self.known.portions)
         return sum(constants.values()) + numbers + self.counts.nbytes
