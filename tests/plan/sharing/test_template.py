@@ -8,7 +8,7 @@ from eventide.lang.sql import plan_sql
 from eventide.plan.check import check_plan
 from eventide.plan.explain import explain
 from eventide.plan.render import render
-from eventide.plan.sharing.rules import SharingRules
+from eventide.plan.sharing.rules import RULES_OF_HISTORY, RULES_OF_SETS, SharingRules
 from eventide.plan.sharing.template import TemplateQuery, member_of
 from tests.engines.live.sharing.texts import CATALOG
 
@@ -44,11 +44,22 @@ def test_constants_above_a_stream_become_columns() -> None:
     [
         "SELECT COUNT(*) AS n FROM cars WHERE lane = 1 GROUP BY TUMBLE(ts, INTERVAL '{}' SECOND)",
         "SELECT car FROM cars WHERE car = 'a' UNION ALL SELECT SUBSTR(car, {}) FROM photos",
-        "SELECT * FROM FILTER{{lane = 3}}(cars) NEXT{{DUR <= {}s}}(photos)",
     ],
 )
 def test_what_is_more_than_a_value_is_part_of_the_template(text: str) -> None:
     assert member(text.format(5)).template != member(text.format(6)).template
+
+
+@pytest.mark.parametrize("follows", ["NEXT{{DUR <= {}s}}", "FOLD{{DUR < {}s, , }}"])
+def test_how_long_a_result_may_last_is_a_value(follows: str) -> None:
+    text = f"SELECT * FROM FILTER{{{{lane = 3}}}}(cars) {follows}(photos)"
+    one, other = member(text.format(5)), member(text.format(6))
+    assert one.template == other.template
+    assert "within $1" in explain(one.template.plan)
+    # Rows of a set may have channels, which they would not with a value of each query's own.
+    for rules in (RULES_OF_SETS, RULES_OF_HISTORY):
+        same, longer = (member(text.format(each), rules=rules) for each in (5, 6))
+        assert same.template != longer.template
 
 
 def test_what_may_follow_is_found_by_the_index_or_is_common() -> None:

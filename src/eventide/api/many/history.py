@@ -20,6 +20,7 @@ from eventide.errors import EventideError
 from eventide.interrupts import interruptible
 from eventide.lang.sql.statement import read_statement
 from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.rules import RULES_OF_HISTORY
 from eventide.schema import row_schema
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ManyHistory:
 
     def run(self) -> ManyResult:
         """Plan the queries and answer them."""
-        planner = ManyPlanner(self.db.history_plan)
+        planner = ManyPlanner(self.db.history_plan, RULES_OF_HISTORY)
         planned = planned_queries(planner, self.wanted)
         shared, alone = divided(planned.portions, frozenset(self.db.catalog()))
         alone |= planned.lone.keys() | self.together(shared)

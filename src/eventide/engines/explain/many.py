@@ -144,6 +144,8 @@ def rules_of(run: TemplateRun) -> list[str]:
         found.append("index_conditions")
     if "$1" in plan:
         found.append("lift_constants")
+    if "within $" in plan:
+        found.append("lift_lengths")
     if not all(run.tree.keys):
         found.append("share_followers")
     if run.windows is not None:

@@ -119,7 +119,7 @@ class FollowEvents(Stateful[State]):
         """Return what may be followed by an event at an instant or later."""
         if until_us == END_OF_TIME_US:
             return np.zeros(waiting.rows.num_rows, np.bool_)
-        if self.node.within_us is None:
+        if not self.node.is_bounded:
             return np.ones(waiting.rows.num_rows, np.bool_)
         return waiting.expires >= until_us
 

@@ -38,15 +38,20 @@ class WaitingRows(HeldRows):
     @cached_property
     def expires(self) -> Int64s:
         """The last instant at which something may follow each row; empty if there is none."""
-        if self.node.within_us is None:
+        node = self.node
+        if not node.is_bounded:
             return frozen(np.empty(0, np.int64))
-        return frozen(int64s(self.rows.column(START_TS)) + min(self.node.within_us, LONGEST_US))
+        expires = int64s(self.rows.column(START_TS)) + min(node.within_us or 0, LONGEST_US)
+        if node.longest is not None:
+            own = int64s(evaluate(node.longest, self.rows))
+            expires += np.clip(own, -LONGEST_US, LONGEST_US)
+        return frozen(expires)
 
     @cached_property
     def due(self) -> Int64s:
         """When the last row of each key expires."""
         due = np.full(self.count, NEVER, np.int64)
-        if self.node.within_us is not None and self.rows.num_rows:
+        if self.node.is_bounded and self.rows.num_rows:
             by_key = self.by_key
             ordered = self.expires[by_key.order]
             has_rows = by_key.offsets[1:] > by_key.offsets[:-1]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+from eventide.errors import Span
 from eventide.plan.algebra.nodes import Follows, Iterate, attributes
 from eventide.plan.expressions import (
     ALWAYS,
@@ -32,6 +33,16 @@ class ConditionParts:
     keys: list[tuple[Expression, Expression]] = field(default_factory=list)
     both: list[Expression] = field(default_factory=list)
     within_us: int | None = None
+    within_span: Span | None = None
+    """Where `within_us` is in the text, if nothing else there bounds the length."""
+
+    def bound(self, condition: Expression) -> None:
+        """Take over the most that a condition lets an event last, if it says that."""
+        most_us = longest_us(condition)
+        if most_us is None:
+            return
+        self.within_span = None if self.within_us is not None else constant_span(condition)
+        self.within_us = least(self.within_us, most_us)
 
 
 def parts_of(node: Follows) -> ConditionParts:
@@ -45,7 +56,7 @@ def parts_of(node: Follows) -> ConditionParts:
     if isinstance(node, Iterate):
         # What is too long ends a chain; skipping it has the same results, for all later is longer.
         for part in conjuncts(node.proceed):
-            found.within_us = least(found.within_us, longest_us(part))
+            found.bound(part)
     for part in conjuncts(node.condition):
         names = columns_of(part)
         most_us = longest_us(part)
@@ -59,7 +70,7 @@ def parts_of(node: Follows) -> ConditionParts:
         elif key is not None:
             found.keys.append(key)
         elif most_us is not None:
-            found.within_us = least(found.within_us, most_us)
+            found.bound(part)
         else:
             found.both.append(part)
     return found
@@ -91,6 +102,12 @@ def longest_us(condition: Expression) -> int | None:
             most -= function == "<"
             return most if length == LENGTH and most >= 0 else None
     return None
+
+
+def constant_span(condition: Expression) -> Span | None:
+    """Return where the constant of a comparison is in the text."""
+    assert isinstance(condition, Call)
+    return next((each.span for each in condition.arguments if isinstance(each, Literal)), None)
 
 
 def _followed(node: Follows) -> dict[str, tuple[str, Expression]]:

@@ -38,7 +38,7 @@ from eventide.plan.tree import (
     changed_items,
     changed_values,
 )
-from eventide.schema import BOOL, INT64, START_TS, TIMESTAMP, TS
+from eventide.schema import BOOL, INT64, INTERVAL, START_TS, TIMESTAMP, TS
 
 TIMES = frozenset({TS, START_TS})
 BOTH = Use("condition", child=None)
@@ -58,7 +58,8 @@ class Follows(OverTwo):
     not true are skipped. Of the others, all that end first follow it, at the same instant, and it
     waits no longer. The columns of a result are those of both sources; its period is from the start
     of the left event to the end of the right one, and in `condition` its times are `start_ts` and
-    `ts`. With equal `keys` only: null is equal to nothing. With `within_us`, no result is longer.
+    `ts`. With equal `keys` only: null is equal to nothing. With `within_us`, no result is longer;
+    `longest` says so for each left event, where queries that run as one differ in it.
     """
 
     __slots__ = ()
@@ -72,6 +73,13 @@ class Follows(OverTwo):
     left_keys: Keys
     right_keys: Keys
     within_us: int | None
+    longest: Expression | None
+    within_span: Span | None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether results are no longer than something."""
+        return self.within_us is not None or self.longest is not None
 
     @property
     def row(self) -> Row:
@@ -112,6 +120,7 @@ class Follows(OverTwo):
             require(one.type == other.type, f"{render(one)} and {render(other)} differ in type")
         require(self.condition.type == BOOL, f"{render(self.condition)} is no condition")
         require(self.within_us is None or self.within_us >= 0, "results of less than no time")
+        require(self.longest is None or self.longest.type == INTERVAL, "a length that is none")
 
     def keyed(self, keys: tuple[str, ...], carried: Row) -> Plan:  # noqa: ARG002 - in the row
         """Return the node with one more key on each side, if the right one has it.
@@ -143,6 +152,7 @@ class Follows(OverTwo):
         parts = [render_equal(self.compared).strip()] if self.left_keys else []
         parts += [render(self.condition)] if self.condition != ALWAYS else []
         parts += [f"within {format_duration(self.within_us)}"] if self.within_us is not None else []
+        parts += [f"within {render(self.longest)}"] if self.longest is not None else []
         return f" {', '.join(parts)}" if parts else ""
 
 
@@ -156,7 +166,10 @@ class Sequence(Follows):
     left_keys: Keys = ()
     right_keys: Keys = ()
     within_us: int | None = None
+    longest: Expression | None = None
     span: Span | None = field(default=None, compare=False)
+    within_span: Span | None = field(default=None, compare=False)
+    """Where the text says `within_us`, if that is in one place."""
 
     def with_expressions(self, change: ChangeExpression) -> Sequence:
         """Return the node with another condition and other keys."""
@@ -165,6 +178,7 @@ class Sequence(Follows):
             condition=change(self.condition, BOTH),
             left_keys=changed_values(self.left_keys, change, Use(child=0)),
             right_keys=changed_values(self.right_keys, change, Use(child=1)),
+            longest=None if self.longest is None else change(self.longest, Use(child=0)),
         )
 
     def with_compared(self, keys: tuple[Keys, ...]) -> Sequence:
@@ -206,7 +220,10 @@ class Iterate(Follows):
     left_keys: Keys = ()
     right_keys: Keys = ()
     within_us: int | None = None
+    longest: Expression | None = None
     span: Span | None = field(default=None, compare=False)
+    within_span: Span | None = field(default=None, compare=False)
+    """Where the text says `within_us`, if that is in one place."""
 
     @property
     def row(self) -> Row:
@@ -226,6 +243,7 @@ class Iterate(Follows):
             carried=tuple(carried),
             left_keys=changed_values(self.left_keys, change, Use(child=0)),
             right_keys=changed_values(self.right_keys, change, Use(child=1)),
+            longest=None if self.longest is None else change(self.longest, Use(child=0)),
         )
 
     def with_compared(self, keys: tuple[Keys, ...]) -> Iterate:

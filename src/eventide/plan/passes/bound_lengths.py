@@ -30,7 +30,9 @@ def _bounded(plan: Plan, most_us: int | None) -> Plan:
         case DerivedStream() | Merge():
             return plan.with_children(lambda source: _bounded(source, most_us))
         case Follows():
+            span = plan.within_span if most_us is None else None
             most_us = least(most_us, plan.within_us)
             left, right = (_bounded(each, most_us) for each in (plan.left, plan.right))
-            return replaced(plan, left=left, right=right, within_us=most_us)
+            bounds = {"within_us": most_us, "within_span": span}
+            return replaced(plan, left=left, right=right, **bounds)
     return plan.with_children(lambda source: _bounded(source, None))

@@ -23,6 +23,7 @@ def divide_conditions(plan: Plan) -> Plan:
         left_keys=(*plan.left_keys, *(left for left, _ in parts.keys)),
         right_keys=(*plan.right_keys, *(right for _, right in parts.keys)),
         within_us=parts.within_us,
+        within_span=parts.within_span,
     )
 
 

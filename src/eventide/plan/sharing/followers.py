@@ -17,6 +17,7 @@ from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.sharing.literals import is_value
 from eventide.plan.sharing.part_rows import is_part
 from eventide.plan.tree import Plan, Row, replaced
+from eventide.schema import INTERVAL
 
 Pair = tuple[Column, Literal]
 
@@ -48,6 +49,17 @@ def followed_by_value(plan: Plan, named: Callable[[Literal], str]) -> Plan:
     left = [Column(named(literal), literal.type) for _, literal in filter(None, pairs)]
     compared = ((*plan.left_keys, *left), (*plan.right_keys, *keys))
     return replaced(plan, right=right).with_compared(compared)
+
+
+def followed_for(plan: Plan, named: Callable[[Literal], str]) -> Plan:
+    """Return a sequence with a column instead of the most that its results may last, if it has one.
+
+    `named` gives a constant a name: that of a column of the left source.
+    """
+    if not isinstance(plan, Follows) or plan.within_us is None:
+        return plan
+    length = Literal(plan.within_us, INTERVAL, plan.within_span)
+    return replaced(plan, within_us=None, longest=Column(named(length), INTERVAL))
 
 
 def _compared(part: Expression) -> Pair | None:

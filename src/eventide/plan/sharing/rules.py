@@ -13,6 +13,9 @@ class SharingRules:
                       stream: an event costs what the conditions cost that may hold, not all.
     lift_constants    x > 70 -> x > $1, and 70 becomes a value in the row of the query: queries
                       that differ in it are one template. Costs a column where it is needed.
+    lift_lengths      Sequence(…, within 10 s) -> Sequence(…, within $2): how long a result may
+                      last is a value of the query as well. Not where rows could have channels, and
+                      only live: over history, a length says how far back events count.
     share_followers   Sequence(numbered, numbered) -> Sequence(numbered, plain), if many queries
                       wait for the same events: an event is then not repeated for each of them.
                       Pays off from some queries on that have the same condition there, and always
@@ -35,6 +38,7 @@ class SharingRules:
 
     index_conditions: bool = True
     lift_constants: bool = True
+    lift_lengths: bool = True
     share_followers: bool = True
     share_windows: bool = True
     share_parts: bool = True
@@ -50,5 +54,6 @@ class SharingRules:
 
 ALL_RULES = SharingRules()
 RULES_OF_SETS = SharingRules(share_standing=True, share_channels=True, share_refreshes=True)
-WITHOUT_PARTS = SharingRules(share_parts=False)
+RULES_OF_HISTORY = SharingRules(lift_lengths=False)
+WITHOUT_PARTS = SharingRules(lift_lengths=False, share_parts=False)
 """For queries that are distributed: a part would be needed wherever one is that reads its rows."""

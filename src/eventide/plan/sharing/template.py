@@ -22,7 +22,7 @@ from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import Filter, Project, Scan, scans_of
 from eventide.plan.passes.merge_filters import merge_filters
 from eventide.plan.passes.prune_columns import prune_columns
-from eventide.plan.sharing.followers import followed_by_value
+from eventide.plan.sharing.followers import followed_by_value, followed_for
 from eventide.plan.sharing.literals import TakenConstants, lifted, lifted_item
 from eventide.plan.sharing.part_rows import is_part, reads_parts
 from eventide.plan.sharing.refreshes import as_refreshes
@@ -187,6 +187,7 @@ class _Numbering:
         before = len(self.constants.values)
         suffix = key.removeprefix(QUERY)
         node = self.by_value(self.without_constants(plan, suffix), suffix)
+        node = self.by_length(node, suffix)
         own = {
             f"${place}{key.removeprefix(QUERY)}": literal.type
             for place, literal in enumerate(self.constants.values[before:], before + 1)
@@ -233,6 +234,16 @@ class _Numbering:
         if self.common or not (self.rules.share_followers and self.rules.lift_constants):
             return node
         return followed_by_value(node, lambda value: self.constants.name(value) + suffix)
+
+    def by_length(self, node: Plan, suffix: str) -> Plan:
+        """Return a node with a column instead of the most that its results may last.
+
+        Queries that differ in no constant may take rows together, which this would keep them from.
+        """
+        alike = self.rules.share_channels and not self.constants.values
+        if alike or not self.rules.lift_lengths:
+            return node
+        return followed_for(node, lambda length: self.constants.name(length) + suffix)
 
     def without_constants(self, node: Plan, suffix: str) -> Plan:
         """Return a node with columns instead of constants."""
