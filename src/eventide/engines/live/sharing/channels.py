@@ -17,6 +17,7 @@ from eventide.arrays import to_arrow, to_numpy
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.hashing import spread_words
 from eventide.kernels.ordering import ranges
+from eventide.operators.columns import unchecked_take
 from eventide.operators.state import join_parts, split_parts
 from eventide.plan.sharing.template import QUERY
 
@@ -95,8 +96,12 @@ class Channels:
         starts = np.cumsum(lengths) - lengths
         places = np.repeat(np.arange(len(numbers)), lengths[which])
         own = np.concatenate(parts)[ranges(starts[which], lengths[which])]
-        taken = rows.take(to_arrow(places))
-        return taken.set_column(taken.schema.get_field_index(QUERY), QUERY, to_arrow(own))
+        of_row = to_arrow(places)
+        columns = [
+            to_arrow(own) if name == QUERY else unchecked_take(column, of_row)
+            for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
     def among(self, numbers: Int64s) -> Callable[[pa.Array], Bools]:
         """Return a function that says which values of a column are among some numbers, or sets."""

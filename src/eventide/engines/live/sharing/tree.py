@@ -395,7 +395,8 @@ class SharedTree(Stateful[SharedStates]):
 
     def only_here(self, states: SharedStates, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows without those of queries that have left."""
-        return rows.filter(to_arrow(states.numbers.here(to_numpy(rows.column(QUERY)))))
+        here = states.numbers.here(to_numpy(rows.column(QUERY)))
+        return rows if here.all() else rows.filter(to_arrow(here))
 
     def fail(self, states: SharedStates, place: int, error: Exception) -> None:
         """End all queries of a template that cannot go on, and those of which it is a part."""
