@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from eventide.engines.live.engine import NOTHING_REACHED, Arrived, LiveEngine, LiveState
 from eventide.engines.live.feeds import FeedState, LiveFeed
+from eventide.engines.live.sharing.held import HeldEvents
 from eventide.engines.live.sharing.tree import SharedStates, SharedTree, TemplateRows
 from eventide.kernels.compiled import Int64s
 from eventide.operators.envelope import QUERY, Owner
@@ -101,8 +102,9 @@ class SharedQueries:
 
     def __init__(self, engine: SharedEngine) -> None:
         self.engine = engine
-        self.states: list[LiveState] = []
-        """That of those who began long ago, then those of cohorts."""
+        self.known: list[LiveState] = []
+        """That of those who began long ago, then those of cohorts, without events that are held."""
+        self.held: HeldEvents | None = None
         self.fresh = False
         """Whether the last cohort has not taken a step: more queries may join it."""
         self.gone = 0
@@ -116,12 +118,42 @@ class SharedQueries:
         return frozenset(self.engine.streams)
 
     @property
+    def states(self) -> list[LiveState]:
+        """The states, behind all events that have been taken."""
+        held, self.held = self.held, None
+        if held is not None and held.batches:
+            # No window ends with them, so there are no rows.
+            self.known[0], _ = self.engine.take(
+                self.known[0], {self.engine.stream: held.together()}
+            )
+        return self.known
+
+    @states.setter
+    def states(self, states: list[LiveState]) -> None:
+        self.known = states
+
+    @property
     def numbers(self) -> Int64s:
         """The numbers of all queries."""
-        return np.concatenate([shared_of(state).numbers.all for state in self.states])
+        return np.concatenate([shared_of(state).numbers.all for state in self.known])
 
     def __len__(self) -> int:
-        return sum(shared_of(state).count for state in self.states)
+        return sum(shared_of(state).count for state in self.known)
+
+    @property
+    def clocks(self) -> list[int]:
+        """How far each state is."""
+        clocks = [state.clock_us for state in self.known]
+        if self.held is not None and self.held.batches:
+            clocks[0] = max(clocks[0], self.held.watermark_us)
+        return clocks
+
+    def newest_us(self, stream: str) -> int:
+        """Return the newest time of a stream that all queries have seen."""
+        if self.held is not None:
+            return self.held.newest_us
+        place = self.engine.streams.index(stream)
+        return min(state.feeds[place].newest_us for state in self.known)
 
     def add(self, portion: Portion, following: Mapping[str, int] = NOTHING_REACHED) -> None:
         """Let queries begin now, with the events that have these numbers, by stream, or higher."""
@@ -186,7 +218,18 @@ class SharedQueries:
 
     def take(self, arrived: Arrived, reached: Mapping[str, int] = NOTHING_REACHED) -> SharedStep:
         """Take events of some streams that have arrived together."""
+        if arrived and not reached and self.holds(arrived):
+            return SharedStep()
         return self.stepped(lambda state: self.engine.take(state, arrived, None, reached))
+
+    def holds(self, arrived: Arrived) -> bool:
+        """Let events wait, if they change nothing yet."""
+        if len(self.known) != 1 or self.fresh or len(self.engine.feeds) != 1:
+            return False
+        if self.held is None:
+            (state,) = self.known
+            self.held = HeldEvents.behind(state, shared_of(state), self.engine.lateness_us)
+        return self.held.takes(self.engine.by_feed(arrived)[0])
 
     def advance(self, until_us: int, stream: str | None = None) -> SharedStep:
         """Move a stream, or all of them, to a time."""

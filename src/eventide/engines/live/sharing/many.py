@@ -192,15 +192,14 @@ class ManyQueries:
 
     def newest_us(self, stream: str) -> int:
         """Return the newest time of a stream that all queries have seen."""
-        return min(
-            (
-                held.newest_us
-                for engine, state in self.states
-                for feed, held in zip(engine.feeds, state.feeds, strict=True)
-                if feed.stream == stream
-            ),
-            default=START_OF_TIME_US,
-        )
+        shared = [each.newest_us(stream) for each in self.shared if stream in each.streams]
+        lone = [
+            held.newest_us
+            for each in self.lone.values()
+            for feed, held in zip(each.engine.feeds, each.state.feeds, strict=True)
+            if feed.stream == stream
+        ]
+        return min([*shared, *lone], default=START_OF_TIME_US)
 
     def marks(self, state: ManyFeeds) -> dict[str, int]:  # noqa: ARG002 - it is at hand
         """Return the least watermark of each stream that a query waits for."""
@@ -244,7 +243,8 @@ class ManyQueries:
     @property
     def clock_us(self) -> int:
         """The least clock of all queries that have one."""
-        clocks = [state.clock_us for _, state in self.states]
+        clocks = [clock_us for each in self.shared for clock_us in each.clocks]
+        clocks += [each.state.clock_us for each in self.lone.values()]
         return min((each for each in clocks if each != START_OF_TIME_US), default=START_OF_TIME_US)
 
     def take(self, arrived: Arrived, reached: Mapping[str, int] = NOTHING_REACHED) -> ManyStep:

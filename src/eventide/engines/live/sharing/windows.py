@@ -16,7 +16,7 @@ from eventide.engines.build import Building, build_live_tree, operators_of
 from eventide.engines.live.feeds import within
 from eventide.engines.live.sharing.known import KnownPortions
 from eventide.errors import StateError
-from eventide.instants import END_OF_TIME_US
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.operator import Operator, Size
 from eventide.operators.sharing.refreshes import ReportRefreshes
@@ -120,6 +120,14 @@ class WindowsRun:
     def reached(self, until_us: int) -> int:
         """Return the instant before which all windows are reported."""
         return self.tree.reached(self.states, until_us)
+
+    @property
+    def due_us(self) -> int:
+        """The instant at which the next window ends; the beginning of time if it is not known."""
+        operator, state = self.tree.placed[0].operator, self.states[0]
+        assert isinstance(operator, AggregateManyWindows)
+        known = state.version == self.table.version and not self.node.refreshes
+        return int(state.next_due) if known else START_OF_TIME_US
 
     def only(self, numbers: Int64s) -> WindowsRun:
         """Return the windows of some queries in a state of their own."""
