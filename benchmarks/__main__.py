@@ -65,6 +65,7 @@ from benchmarks.standing.setting import MANY as MANY_OF_STANDING
 from benchmarks.store.cases import StoreCase
 from benchmarks.store.paper import all_store_cases
 from benchmarks.store.setting import MANY, Sizes, StoreSetting
+from benchmarks.xml.paths import ITEMS, run_paths
 
 SAMPLE = 20_000
 
@@ -141,11 +142,22 @@ def run_sharing(
     if "periodic" in parts:
         sizes = PeriodicSizes(asked.periodic_queries, asked.periodic_before, SECONDS)
         run_periodic(screen, machine, sizes, write=write)
+    if "xml" in parts:
+        run_paths(screen, machine, asked.items, write=write)
 
 
 def parts_without_names(asked: argparse.Namespace) -> set[str]:
     """Return the parts to run whose cases have no names."""
-    parts = ("windows", "keys", "following", "shared-windows", "predicates", "sets", "periodic")
+    parts = (
+        "windows",
+        "keys",
+        "following",
+        "shared-windows",
+        "predicates",
+        "sets",
+        "periodic",
+        "xml",
+    )
     return {part for part in parts if asked.part in {"all", part} and not asked.only}
 
 
@@ -160,6 +172,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
     parts += ["algebra", "keys", "following", "shared-windows", "predicates", "sets", "periodic"]
+    parts += ["xml"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -198,6 +211,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--periodic-before", type=int, default=DAY_S, help="seconds that fill their windows"
     )
+    parser.add_argument("--items", type=int, default=ITEMS, help="of feeds, which are XML")
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"

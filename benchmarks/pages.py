@@ -87,10 +87,13 @@ PERIODIC = Section(
     "periodic.md",
     "thousands of dashboards in one set, against a query for each, and against DuckDB",
 )
+XML = Section(
+    "XML", "xml.md", "10,000 distinct paths over items of feeds, against lxml with each path"
+)
 SECTIONS = (
     *(QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS),
     *(STANDING, ALGEBRA, KEYS, FOLLOWING, SHARED_WINDOWS, PREDICATES),
-    *(QUERY_SETS, PERIODIC),
+    *(QUERY_SETS, PERIODIC, XML),
 )
 
 

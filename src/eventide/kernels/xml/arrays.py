@@ -54,6 +54,8 @@ class PatternSteps(NamedTuple):
     tried_firsts: Int32s
     tried: Int32s
     """The patterns that are tried where a node is in a state."""
+    plain: Bools
+    """Of which patterns only nodes of the last step are wanted, whatever is in its state."""
 
 
 class PatternViews(NamedTuple):

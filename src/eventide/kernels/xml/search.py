@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int64s, call_lean, lean_kernel
+from eventide.kernels.compiled import Int64s, inline_lean, lean_kernel
 from eventide.kernels.xml.arrays import (
     DONE,
     NO_FOUND,
@@ -21,7 +21,7 @@ from eventide.kernels.xml.tuples import take_tuples
 NONE = -1
 
 
-@call_lean
+@inline_lean
 def _note_sets(trees: Documents, work: SearchMemory, document: int) -> int:
     """Put the nodes of a document by set; return how many sets there are."""
     stamp, present = work.stamp[0], 0
@@ -46,7 +46,7 @@ def _note_sets(trees: Documents, work: SearchMemory, document: int) -> int:
     return present
 
 
-@call_lean
+@inline_lean
 def _note_states(states: SetStates, work: SearchMemory, present: int) -> int:
     """List the sets that have each state; return how many states there are."""
     stamp, entries, count = work.stamp[0], 0, 0
@@ -66,7 +66,7 @@ def _note_states(states: SetStates, work: SearchMemory, present: int) -> int:
     return count
 
 
-@call_lean
+@inline_lean
 def _all_leaves(steps: PatternSteps, work: SearchMemory, pattern: int) -> bool:
     """Whether a node is in each state of the steps with nothing below."""
     for place in range(steps.leaf_firsts[pattern], steps.leaf_firsts[pattern + 1]):
@@ -75,7 +75,7 @@ def _all_leaves(steps: PatternSteps, work: SearchMemory, pattern: int) -> bool:
     return True
 
 
-@call_lean
+@inline_lean
 def _embed(
     trees: Documents,
     steps: PatternSteps,
@@ -87,7 +87,7 @@ def _embed(
     """Find the nodes of each step that are in an embedding; whether there was room, and any."""
     base, end = steps.firsts[pattern], steps.firsts[pattern + 1]
     origin, used = trees.firsts[document], 0
-    for step in range(end - base):
+    for step in range(end - base - 1 if steps.plain[pattern] else 0, end - base):
         work.low[step] = used
         high = gather(trees, steps, work, room, base + step, used, document)
         if high == FULL:
@@ -97,6 +97,8 @@ def _embed(
         if high == used:
             return DONE, False
         used = work.high[step] = high
+    if steps.plain[pattern]:
+        return DONE, True
     for step in range(end - base - 1, 0, -1):
         up = steps.above[base + step]
         keep_above(trees, work, room, up, step, steps.is_child[base + step], origin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import call_lean
+from eventide.kernels.compiled import inline_lean
 from eventide.kernels.xml.arrays import Documents, PatternSteps, SearchMemory, Space
 
 _FEW = 4
@@ -12,7 +12,7 @@ _FEW = 4
 FULL = -1
 
 
-@call_lean
+@inline_lean
 def gather(
     trees: Documents,
     steps: PatternSteps,
@@ -64,7 +64,7 @@ def gather(
     return used + count
 
 
-@call_lean
+@inline_lean
 def keep_equal(
     trees: Documents, steps: PatternSteps, room: Space, step: int, low: int, high: int
 ) -> int:
@@ -87,7 +87,7 @@ def keep_equal(
     return kept
 
 
-@call_lean
+@inline_lean
 def keep_above(
     trees: Documents,
     work: SearchMemory,
@@ -120,7 +120,7 @@ def keep_above(
     work.high[up] = kept
 
 
-@call_lean
+@inline_lean
 def keep_below(
     trees: Documents,
     work: SearchMemory,

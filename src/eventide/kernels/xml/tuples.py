@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int32s, call_lean
+from eventide.kernels.compiled import Int32s, inline_lean
 from eventide.kernels.xml.arrays import (
     DONE,
     NO_FOUND,
@@ -16,7 +16,7 @@ from eventide.kernels.xml.arrays import (
 )
 
 
-@call_lean
+@inline_lean
 def _place_of(hits: Int32s, low: int, high: int, node: int) -> int:
     """Return where a node is, or would be, among hits[low:high]."""
     while low < high:
@@ -28,7 +28,7 @@ def _place_of(hits: Int32s, low: int, high: int, node: int) -> int:
     return low
 
 
-@call_lean
+@inline_lean
 def _above(
     trees: Documents,
     steps: PatternSteps,
@@ -67,7 +67,7 @@ def _above(
     return count
 
 
-@call_lean
+@inline_lean
 def _pair(
     trees: Documents,
     steps: PatternSteps,
@@ -114,7 +114,83 @@ def _pair(
     return True
 
 
-@call_lean
+@inline_lean
+def _list_below(
+    trees: Documents,
+    steps: PatternSteps,
+    views: PatternViews,
+    work: SearchMemory,
+    room: Space,
+    base: int,
+    view: int,
+) -> bool:
+    """List the nodes of each step of a view below the one above; whether there was room."""
+    first = views.kept_firsts[view]
+    work.lists[0] = work.lists[1] = 0
+    for each in range(first + 1, views.kept_firsts[view + 1]):
+        work.lists[2 + each - first] = work.lists[1]
+        top = views.kept[first + views.up[each]]
+        if not _pair(trees, steps, work, room, base, views.kept[each], top):
+            return False
+    return True
+
+
+@inline_lean
+def _take_nodes(
+    work: SearchMemory, room: Space, found: NodeTuples, step: int, used: int
+) -> tuple[int, int, int]:
+    """Append all nodes of a step, where nothing else is wanted."""
+    low, high = work.low[step], work.high[step]
+    if used + high - low > len(found.nodes):
+        return NO_FOUND, 0, used
+    for place in range(low, high):
+        found.nodes[used] = room.hits[place]
+        used += 1
+    return DONE, high - low, used
+
+
+@inline_lean
+def _take_rows(
+    views: PatternViews, work: SearchMemory, room: Space, found: NodeTuples, view: int, used: int
+) -> tuple[int, int, int]:
+    """Append one tuple after the other: each node of a step has some of the steps below it."""
+    first, last = views.kept_firsts[view], views.kept_firsts[view + 1] - 1
+    width = 0
+    for each in range(first, last + 1):
+        width += 1 if views.wanted[each] else 0
+    root = views.kept[first]
+    count, depth = 0, 0
+    work.cursor[0] = 0
+    while True:
+        # The next node of the step at this depth, or back to the one before.
+        ends = work.high[root] - work.low[root]
+        if depth:
+            place = work.lists[2 + depth] + work.chosen[views.up[first + depth]]
+            ends = room.below_firsts[place + 1]
+        cursor = work.cursor[depth]
+        if cursor == ends:
+            if depth == 0:
+                return DONE, count, used
+            depth -= 1
+            continue
+        work.cursor[depth] = cursor + 1
+        work.chosen[depth] = room.below[cursor] if depth else cursor
+        if first + depth < last:
+            depth += 1
+            place = work.lists[2 + depth] + work.chosen[views.up[first + depth]]
+            work.cursor[depth] = room.below_firsts[place]
+            continue
+        if used + width > len(found.nodes):
+            return NO_FOUND, count, used
+        for each in range(first, last + 1):
+            if views.wanted[each]:
+                step = views.kept[each]
+                found.nodes[used] = room.hits[work.low[step] + work.chosen[each - first]]
+                used += 1
+        count += 1
+
+
+@inline_lean
 def take_tuples(
     trees: Documents,
     steps: PatternSteps,
@@ -131,46 +207,11 @@ def take_tuples(
     """
     base, view = place
     first = views.kept_firsts[view]
-    last = views.kept_firsts[view + 1] - 1
-    if last < first:
+    kept = views.kept_firsts[view + 1] - first
+    if kept == 0:
         return DONE, 1, used
-    work.lists[0] = work.lists[1] = 0
-    for each in range(first + 1, last + 1):
-        work.lists[2 + each - first] = work.lists[1]
-        top = views.kept[first + views.up[each]]
-        if not _pair(trees, steps, work, room, base, views.kept[each], top):
-            return NO_PAIRS, 0, used
-    width = 0
-    for each in range(first, last + 1):
-        width += 1 if views.wanted[each] else 0
-    root = views.kept[first]
-    count, depth, ends = 0, 0, work.high[root] - work.low[root]
-    work.cursor[0] = 0
-    while True:
-        # The next node of the step at this depth, or back to the one before.
-        if depth:
-            list_place = work.lists[2 + depth] + work.chosen[views.up[first + depth]]
-            ends = room.below_firsts[list_place + 1]
-        else:
-            ends = work.high[root] - work.low[root]
-        cursor = work.cursor[depth]
-        if cursor == ends:
-            if depth == 0:
-                return DONE, count, used
-            depth -= 1
-            continue
-        work.cursor[depth] = cursor + 1
-        work.chosen[depth] = room.below[cursor] if depth else cursor
-        if first + depth < last:
-            depth += 1
-            list_place = work.lists[2 + depth] + work.chosen[views.up[first + depth]]
-            work.cursor[depth] = room.below_firsts[list_place]
-            continue
-        if used + width > len(found.nodes):
-            return NO_FOUND, count, used
-        for each in range(first, last + 1):
-            if views.wanted[each]:
-                step = views.kept[each]
-                found.nodes[used] = room.hits[work.low[step] + work.chosen[each - first]]
-                used += 1
-        count += 1
+    if kept == 1:
+        return _take_nodes(work, room, found, views.kept[first], used)
+    if not _list_below(trees, steps, views, work, room, base, view):
+        return NO_PAIRS, 0, used
+    return _take_rows(views, work, room, found, view, used)

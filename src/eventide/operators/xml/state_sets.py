@@ -67,7 +67,7 @@ class StateSets:
         return sets
 
     def arrays(self) -> SetStates:
-        """Return the states of all sets."""
+        """Return the states of all sets whose nodes are looked at."""
         return SetStates(frozen(self.firsts[: len(self.sets) + 1]), frozen(self.states))
 
     def kind(self, name: str) -> int:
@@ -129,7 +129,8 @@ class StateSets:
         self.table[before:] = UNKNOWN
         self.firsts = longer(self.firsts, number + 2)
         first = int(self.firsts[number])
-        self.states = longer(self.states, first + len(hits))
-        self.states[first : first + len(hits)] = hits
-        self.firsts[number + 1] = first + len(hits)
+        searched = [state for state in hits if state in self.trie.searched]
+        self.states = longer(self.states, first + len(searched))
+        self.states[first : first + len(searched)] = searched
+        self.firsts[number + 1] = first + len(searched)
         return number

@@ -46,6 +46,9 @@ def tables_of(asked: Sequence[AskedPattern]) -> AskedTables:
     numbers = {text: number for number, text in enumerate(texts)}
     written = [text.encode() for text in texts]
     tried = _tried(leaves, len(trie))
+    plain = [_is_plain(*both) for both in zip(asked, kept, strict=True)]
+    for own, is_plain in zip(states, plain, strict=True):
+        trie.searched.update(own[-1:] if is_plain else own)
     steps = PatternSteps(
         _ends(states),
         _ints(step for each in above for step in each),
@@ -58,6 +61,7 @@ def tables_of(asked: Sequence[AskedPattern]) -> AskedTables:
         _ints(state for each in leaves for state in each),
         _ends(tried),
         _ints(pattern for each in tried for pattern in each),
+        frozen(np.array(plain, np.bool_)),
     )
     found = PatternViews(
         _ends(kept),
@@ -69,6 +73,16 @@ def tables_of(asked: Sequence[AskedPattern]) -> AskedTables:
     widths = np.array([sum(view.wanted) for view in views], np.int64)
     repeats = tuple(view.repeats for view in views)
     return AskedTables(trie, steps, found, widths, repeats, max(map(len, states), default=0))
+
+
+def _is_plain(asked: AskedPattern, views: Sequence[KeptSteps]) -> bool:
+    """Whether a pattern is a path without tests, of which only the last step is wanted.
+
+    All nodes in its state have nodes above them for the other steps.
+    """
+    steps = list(steps_of(asked.root))
+    is_path = all(len(step.below) < 2 and step.test is None for step in steps)
+    return is_path and all({*view.steps} <= {len(steps) - 1} for view in views)
 
 
 def _leaves(states: Sequence[int], above: Sequence[int]) -> list[int]:

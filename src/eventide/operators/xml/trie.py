@@ -18,6 +18,8 @@ class PathTrie:
     inside: list[dict[str, int]] = field(default_factory=lambda: [{}])
     names: set[str] = field(default_factory=set)
     """The names that steps have."""
+    searched: set[int] = field(default_factory=set)
+    """The states whose nodes are looked at; others only lead on."""
 
     def __len__(self) -> int:
         return len(self.child)

@@ -1,0 +1,1 @@
+"""Tree patterns in XML documents."""
