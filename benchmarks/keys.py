@@ -96,6 +96,20 @@ OF_TEXTS = _PATTERN.format(
     "FIRST(A.v) AS a, LAST(C.v) AS c PATTERN (A B+ C) WITHIN INTERVAL '30' SECOND "
     "DEFINE A AS e = 'a', B AS e = 'b', C AS e = 'c'"
 )
+ONE_BY_ONE = {
+    "OVER RANGE, COUNT(DISTINCT)": """SELECT k, COUNT(DISTINCT v) OVER (PARTITION BY k ORDER BY ts
+      RANGE BETWEEN INTERVAL '30' SECOND PRECEDING AND CURRENT ROW) AS n FROM s""",
+    "SESSION": "SELECT k, COUNT(*) AS n FROM s GROUP BY k, SESSION(ts, INTERVAL '10' SECOND)",
+    "[RANGE], SLIDE": """SELECT k, AVG(v) AS m FROM s [RANGE 30 SECONDS SLIDE 1 SECOND]
+      GROUP BY k""",
+    "[RANGE], TOP_K": "SELECT k, TOP_K(v, 3) AS top FROM s [RANGE 30 SECONDS] GROUP BY k",
+    "[RANGE], FREQUENT": """SELECT k, FREQUENT(v, 3) FROM s [RANGE 30 SECONDS SLIDE 1 SECOND]
+      GROUP BY k""",
+    "CEL, NEXT": """SELECT * FROM FILTER{v < 30} s
+      NEXT{$1.k = $2.k AND $2.v > 70 AND DUR <= 30 seconds} s""",
+    "CEL, FOLD": """SELECT * FROM (SELECT k, v FROM s)
+      FOLD{$2.k = $.k AND DUR <= 30 seconds, $2.v > $.v} s""",
+}
 KEEPING = {
     "pattern, PREV at its first row": _PATTERN.format(
         "B.v AS top PATTERN (A B) WITHIN INTERVAL '30' SECOND DEFINE A AS v > PREV(v)"
@@ -103,6 +117,8 @@ KEEPING = {
     "pattern, MATCH_NUMBER()": _PATTERN.format(
         "MATCH_NUMBER() AS n PATTERN (A B) WITHIN INTERVAL '30' SECOND DEFINE B AS v > 50"
     ),
+    "[ROWS 4], groups": "SELECT k, AVG(v) AS m FROM s [PARTITION BY k ROWS 4] GROUP BY k",
+    "HOP(ROWS, 2, 4)": "SELECT k, AVG(v) AS m FROM s GROUP BY k, HOP(ROWS, 2, 4)",
     "TUMBLE(ROWS, 4)": "SELECT k, AVG(v) AS m FROM s GROUP BY k, TUMBLE(ROWS, 4)",
     "OVER ROWS 3": _FRAME.format("ROWS BETWEEN 3"),
 }
@@ -268,7 +284,7 @@ def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> No
     known = min(KNOWN, keys // 10)
     come, single = [], []
     with collector_off():
-        for name, text in (COME_AND_GO | KEEPING).items():
+        for name, text in (COME_AND_GO | ONE_BY_ONE | KEEPING).items():
             if name in COME_AND_GO:
                 found = list(stretches(text, keys, steps))
                 come.append(row_of(name, found))

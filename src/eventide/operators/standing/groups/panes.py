@@ -44,13 +44,18 @@ from eventide.plan.standing.nodes import GroupAggregate
 WORD = pa.int64()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PaneState:
     """Living panes, the entries of each sketch in order of pane, and the rows in the answer."""
 
     panes: pa.RecordBatch
     entries: tuple[pa.RecordBatch, ...]
     emitted: pa.RecordBatch
+
+    @cached_property
+    def first_exp(self) -> int:
+        """When the first pane goes."""
+        return int(_words(self.panes, "exp").min(initial=NEVER))
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,9 @@ class AggregatePanes(Stateful[PaneState]):
         """Take changes; return the rows that go and come at each refresh."""
         # Announced ends are known already: panes expire by themselves.
         changes = inputs[0].take(np.flatnonzero(inputs[0].sign > 0))
+        if not len(changes) and state.first_exp >= until_us:
+            # Most steps lie between two refreshes.
+            return state, Changes.nothing(self.output_schema)
         state = self._added(state, changes)
         at, exp = _words(state.panes, "at"), _words(state.panes, "exp")
         instants = np.unique(np.concatenate([changes.at, exp[exp < until_us]]))
