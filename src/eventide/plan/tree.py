@@ -334,6 +334,23 @@ class OverKeys(OverOne):
         return replaced(self, keys=(*self.keys, *named_columns(more)))
 
 
+class OverGroups(OverKeys):
+    """A node with one source that computes its keys and aggregates over groups of rows."""
+
+    __slots__ = ()
+    aggregates: tuple[NamedAggregate, ...]
+
+    def with_expressions(self, change: ChangeExpression) -> Self:
+        """Return the node with other keys and aggregates."""
+        keys = changed_items(self.keys, change)
+        return replaced(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: keys and aggregates."""
+        return (*self.keys, *self.aggregates)
+
+
 class OverTwo(Plan):
     """A node with a left and a right source."""
 

@@ -28,14 +28,12 @@ from eventide.plan.tree import (
     EdgesBelow,
     Keys,
     Names,
-    OverKeys,
+    OverGroups,
     OverTwo,
     Plan,
     Row,
     Timed,
     Use,
-    changed_aggregates,
-    changed_items,
     changed_values,
 )
 from eventide.schema import BOOL, INT64, INTERVAL, START_TS, TIMESTAMP, TS
@@ -286,7 +284,7 @@ class Iterate(Follows):
 
 
 @dataclass(frozen=True, slots=True)
-class InstantAggregate(OverKeys):
+class InstantAggregate(OverGroups):
     """One event for each instant at which events end, and for each key: keys and aggregates.
 
     It has no length. Events of the same instant are in order of all their columns.
@@ -316,16 +314,6 @@ class InstantAggregate(OverKeys):
     def reach_us(self) -> int:
         """Events of one instant come together, so nothing is remembered."""
         return 0
-
-    def with_expressions(self, change: ChangeExpression) -> InstantAggregate:
-        """Return the node with other keys and aggregates."""
-        keys = changed_items(self.keys, change)
-        return replace(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
-
-    @property
-    def computed(self) -> tuple[Named | NamedAggregate, ...]:
-        """The columns that the node computes: keys and aggregates."""
-        return (*self.keys, *self.aggregates)
 
     def check(self) -> None:
         """No key or aggregate has the name of a time."""

@@ -24,14 +24,11 @@ from eventide.plan.render import render_computed, render_items
 from eventide.plan.standing.nodes import AT, EXP, SIGN, GroupAggregate, Report, Standing
 from eventide.plan.standing.windows import RangeWindow, Windowed
 from eventide.plan.tree import (
-    ChangeExpression,
     Keys,
-    OverKeys,
+    OverGroups,
     OverOne,
     Plan,
     Row,
-    changed_aggregates,
-    changed_items,
     columns_named,
 )
 from eventide.plan.windows.nodes import Window
@@ -41,7 +38,7 @@ _TIMES = {AT: TIMESTAMP, EXP: TIMESTAMP}
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodicGroups(OverKeys):
+class PeriodicGroups(OverGroups):
     """For each refresh one row for each key with an event in (at - size, at]: keys, aggregates.
 
     `exp` is the next refresh. It is run as windows of many queries.
@@ -59,16 +56,6 @@ class PeriodicGroups(OverKeys):
         """The columns of the output."""
         keys = {key.name: key.type for key in self.keys}
         return {**_TIMES, **keys, **{each.name: each.aggregate.type for each in self.aggregates}}
-
-    def with_expressions(self, change: ChangeExpression) -> PeriodicGroups:
-        """Return the node with other keys and aggregates."""
-        keys = changed_items(self.keys, change)
-        return replace(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
-
-    @property
-    def computed(self) -> tuple[Named | NamedAggregate, ...]:
-        """The columns that the node computes: keys and aggregates."""
-        return (*self.keys, *self.aggregates)
 
     def keyed(self, keys: tuple[str, ...], carried: Row) -> None:  # noqa: ARG002 - none will do
         """Return None: it shares windows, or the query runs by itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from eventide.plan.check import require_columns, require_unique
 from eventide.plan.events.timed import ordered_columns
@@ -11,14 +11,11 @@ from eventide.plan.render import render_computed, render_items
 from eventide.plan.sharing.query_windows import QueryWindows
 from eventide.plan.standing.nodes import AT, EXP
 from eventide.plan.tree import (
-    ChangeExpression,
     Names,
-    OverKeys,
+    OverGroups,
     Plan,
     Row,
     Timed,
-    changed_aggregates,
-    changed_items,
     columns_named,
 )
 from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START
@@ -26,7 +23,7 @@ from eventide.schema import INT64, QUERY_NUMBER, SEQ, TIMESTAMP, TS
 
 
 @dataclass(frozen=True, slots=True)
-class ManyWindows(OverKeys):
+class ManyWindows(OverGroups):
     """For each query one row for each of its windows and key: its number, bounds, keys, aggregates.
 
     The queries differ in their windows, and in which events they count, which are in a table that
@@ -60,19 +57,9 @@ class ManyWindows(OverKeys):
             **{item.name: item.aggregate.type for item in self.aggregates},
         }
 
-    def with_expressions(self, change: ChangeExpression) -> ManyWindows:
-        """Return the node with other keys and aggregates."""
-        keys = changed_items(self.keys, change)
-        return replace(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
-
-    @property
-    def computed(self) -> tuple[Named | NamedAggregate, ...]:
-        """The columns that the node computes: keys and aggregates."""
-        return (*self.keys, *self.aggregates)
-
     def needed(self, wanted: Names) -> tuple[Names, ...]:
         """Return the columns of the source that are read, and what says when an event came."""
-        return tuple(each | {SEQ} for each in OverKeys.needed(self, wanted))
+        return tuple(each | {SEQ} for each in OverGroups.needed(self, wanted))
 
     def check(self) -> None:
         """No column has the name of another, and events have times and numbers."""

@@ -36,7 +36,7 @@ from eventide.plan.tree import (
     EdgesBelow,
     Keys,
     Names,
-    OverKeys,
+    OverGroups,
     OverOne,
     OverSeveral,
     OverTwo,
@@ -171,7 +171,7 @@ class Difference(OverTwo):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupAggregate(OverKeys):
+class GroupAggregate(OverGroups):
     """One row for each key that has a row: keys and aggregates. Null is a key like any other.
 
     Without keys there is one row, and none while the source is empty.
@@ -192,11 +192,6 @@ class GroupAggregate(OverKeys):
         """Return the node with other keys and aggregates."""
         aggregates = changed_aggregates(self.aggregates, change, Use("aging aggregate"))
         return replace(self, keys=changed_items(self.keys, change), aggregates=aggregates)
-
-    @property
-    def computed(self) -> tuple[Named | NamedAggregate, ...]:
-        """The columns that the node computes: keys and aggregates."""
-        return (*self.keys, *self.aggregates)
 
     @property
     def line(self) -> str:

@@ -24,13 +24,12 @@ from eventide.plan.tree import (
     VALUE,
     ChangeExpression,
     Keys,
-    OverKeys,
+    OverGroups,
     OverOne,
     Plan,
     Row,
     Timed,
     changed_aggregates,
-    changed_items,
     changed_order,
     changed_values,
     columns_named,
@@ -125,7 +124,7 @@ class CalendarWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowAggregate(OverKeys):
+class WindowAggregate(OverGroups):
     """One row for each window and key: keys, window bounds, aggregates.
 
     Windows of time are those with an event, [start, end); windows by count are the full ones, from
@@ -154,16 +153,6 @@ class WindowAggregate(OverKeys):
     def reach_us(self) -> int | None:
         """How long a window of time lasts."""
         return self.window.size_us if isinstance(self.window, Window) else None
-
-    def with_expressions(self, change: ChangeExpression) -> WindowAggregate:
-        """Return the node with other keys and aggregates."""
-        keys = changed_items(self.keys, change)
-        return replace(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
-
-    @property
-    def computed(self) -> tuple[Named | NamedAggregate, ...]:
-        """The columns that the node computes: keys and aggregates."""
-        return (*self.keys, *self.aggregates)
 
     def check(self) -> None:
         """No key or aggregate has the name of a bound."""
