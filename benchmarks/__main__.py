@@ -65,7 +65,10 @@ from benchmarks.standing.setting import MANY as MANY_OF_STANDING
 from benchmarks.store.cases import StoreCase
 from benchmarks.store.paper import all_store_cases
 from benchmarks.store.setting import MANY, Sizes, StoreSetting
+from benchmarks.xml.feeds import ITEMS as JOINED_ITEMS
 from benchmarks.xml.paths import ITEMS, run_paths
+from benchmarks.xml.report import MANY as XML_QUERIES
+from benchmarks.xml.report import XmlSizes, run_xml_joins
 
 SAMPLE = 20_000
 
@@ -144,6 +147,9 @@ def run_sharing(
         run_periodic(screen, machine, sizes, write=write)
     if "xml" in parts:
         run_paths(screen, machine, asked.items, write=write)
+    if "xml-joins" in parts:
+        most = XmlSizes(asked.joined_queries, asked.joined_items)
+        run_xml_joins(screen, machine, most, write=write)
 
 
 def parts_without_names(asked: argparse.Namespace) -> set[str]:
@@ -157,6 +163,7 @@ def parts_without_names(asked: argparse.Namespace) -> set[str]:
         "sets",
         "periodic",
         "xml",
+        "xml-joins",
     )
     return {part for part in parts if asked.part in {"all", part} and not asked.only}
 
@@ -172,7 +179,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
     parts += ["algebra", "keys", "following", "shared-windows", "predicates", "sets", "periodic"]
-    parts += ["xml"]
+    parts += ["xml", "xml-joins"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -212,6 +219,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--periodic-before", type=int, default=DAY_S, help="seconds that fill their windows"
     )
     parser.add_argument("--items", type=int, default=ITEMS, help="of feeds, which are XML")
+    parser.add_argument("--joined-queries", type=int, default=XML_QUERIES, help="over XML")
+    parser.add_argument("--joined-items", type=int, default=JOINED_ITEMS, help="of a feed")
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"

@@ -90,10 +90,15 @@ PERIODIC = Section(
 XML = Section(
     "XML", "xml.md", "10,000 distinct paths over items of feeds, against lxml with each path"
 )
+XML_JOINS = Section(
+    "Joins of XML documents",
+    "xml_joins.md",
+    "up to 100,000 joins of documents by equal values, together and each by itself",
+)
 SECTIONS = (
     *(QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS),
     *(STANDING, ALGEBRA, KEYS, FOLLOWING, SHARED_WINDOWS, PREDICATES),
-    *(QUERY_SETS, PERIODIC, XML),
+    *(QUERY_SETS, PERIODIC, XML, XML_JOINS),
 )
 
 

@@ -1,1 +1,1 @@
-"""Tree patterns in XML documents."""
+"""Tree patterns in XML documents, and joins of documents by equal values."""

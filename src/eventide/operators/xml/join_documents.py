@@ -77,10 +77,12 @@ class JoinDocuments(Stateful[DocumentJoinState]):
 
     def found(self, state: DocumentJoinState, documents: BoundNodes) -> JoinedRows:
         """Take documents; return the rows of templates, whichever queries have them."""
+        return self.found_in_order(state, documents.in_order())
+
+    def found_in_order(self, state: DocumentJoinState, new: NewDocuments) -> JoinedRows:
+        """Take documents as kernels want them; return the rows of templates."""
         programs = self.queries.programs
-        rows, count = _joined(
-            state, programs, documents.in_order(), self.queries.space, self.queries.reach_us
-        )
+        rows, count = _joined(state, programs, new, self.queries.space, self.queries.reach_us)
         count = distinct_rows(rows, count, programs.exact)
         mask = len(state.log.times) - 1
         rows = rows[:count]
