@@ -130,10 +130,13 @@ class Database(LiveCalls, ReplayCalls):
         from eventide.api.stream import Stream, options_from
 
         if format is None:
-            if attributes is None or time is not None:
+            if attributes is None:
                 message = f"{name!r} has no attributes and no format"
-                hint = 'write {"car": "string"}, or format="xml" for documents'
+                hint = 'write {"car": "string"}, or format="xml" for a stream of documents'
                 raise SchemaError(message, hint=hint)
+            if time is not None:
+                message = f"{time!r:.80} is the path of a time, and {name!r} has no documents"
+                raise SchemaError(message, hint='every event has a ts; write format="xml" for XML')
             schema = Schema.of(attributes)
         else:
             from eventide.api.documents import DOCUMENT_OPTIONS, document_schema

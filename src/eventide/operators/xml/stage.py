@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ENOUGH_NODES = 1 << 20
 """Once so many nodes are found, those of earlier documents are handed over."""
 LEAST_ROOM = 4096
-MOST_NODES = 1 << 26
+MOST_NODES = 1 << 24
 """More nodes in the witnesses of a document are refused: a pattern can have very many."""
 MOST_VALUE_BYTES = (1 << 31) - 1
 """What a column of texts can hold."""
@@ -62,8 +62,11 @@ class FoundTuples:
 
         They are in order of their documents, then of their nodes.
         """
-        entries = np.flatnonzero(self.view == view)
         width = int(self.widths[view])
+        if len(self.widths) == 1:
+            documents = np.repeat(self.document, self.count)
+            return documents, self.nodes.reshape(len(documents), width)
+        entries = np.flatnonzero(self.view == view)
         counts = self.count[entries]
         documents = np.repeat(self.document[entries], counts)
         starts = self._starts[entries]
@@ -153,7 +156,7 @@ class _Search:
 
     def _grow_room(self, why: int) -> None:
         hits, pairs = len(self.room.hits), len(self.room.pair_node)
-        self.room = _room(2 * hits, pairs) if why == NO_HITS else _room(hits, 2 * pairs)
+        self.room = _room(4 * hits, pairs) if why == NO_HITS else _room(hits, 4 * pairs)
         if max(hits, pairs) > MOST_NODES:
             raise _too_many()
 
@@ -161,7 +164,7 @@ class _Search:
         """Make room, and keep what was found before."""
         if len(self.found.nodes) > MOST_NODES:
             raise _too_many()
-        larger = _tuples(2 * len(self.found.number), 2 * len(self.found.nodes))
+        larger = _tuples(2 * len(self.found.number), 4 * len(self.found.nodes))
         entries, used = int(at[1]), int(at[2])
         larger.document[:entries] = self.found.document[:entries]
         larger.number[:entries] = self.found.number[:entries]
