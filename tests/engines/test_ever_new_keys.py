@@ -27,6 +27,7 @@ from eventide.operators.patterns import arranged
 from eventide.plan.bounds import unbounded_reasons
 from eventide.schema import SEQ, TS, Schema
 from tests.engines.scenarios import as_bag
+from tests.exploring import EXPLORING
 
 SECOND = 1_000_000
 ATTRIBUTES = {"k": "string", "v": "float64"}
@@ -236,7 +237,7 @@ def test_a_step_looks_at_the_keys_of_its_events(name: str, tmp_path: Path) -> No
 
 @pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
 @pytest.mark.parametrize("name", [*BOUNDED, *KEEPING])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(9 if EXPLORING else 1))
 def test_layers_change_no_answer(name: str, seed: int) -> None:
     text = BOUNDED.get(name) or KEEPING[name][0]
     schema = Schema.of(ATTRIBUTES)

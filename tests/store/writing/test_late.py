@@ -168,12 +168,12 @@ class Twins:
         ]
         self.append_rows(rows)
 
-    def append_in_parts(self, times: Sequence[int]) -> None:
+    def append_in_parts(self, times: Sequence[int], checking: bool = True) -> None:
         """Append in many small parts, and one that is large."""
         parts = [(start, start + 9) for start in range(0, len(times) * 2 // 3, 9)]
         for start, end in [*parts, (parts[-1][1], len(times))]:
             self.append(*times[start:end])
-            if start % 81 == 0:
+            if checking and start % 81 == 0:
                 self.check()
 
     def append_rows(self, rows: list[Row]) -> None:
@@ -242,7 +242,8 @@ def test_a_stream_in_order_of_arrival_answers_the_same(tmp_path: Path, pattern: 
         by_arrival = Twins.new(tmp_path / "arrival", StreamOptions(order="arrival"))
         by_time = Twins.new(tmp_path / "time", StreamOptions())
         for twins in (by_arrival, by_time):
-            twins.append_in_parts(times)
+            # What comes in order of time has been checked on its way above.
+            twins.append_in_parts(times, checking=twins is by_arrival)
             if twins is by_arrival:
                 assert not paths
         snapshot = by_arrival.stream.snapshot()
