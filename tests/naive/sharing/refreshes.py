@@ -24,25 +24,32 @@ class PeriodicQuery:
     ask: Ask
     events: list[Event] = field(default_factory=list)
     answer: list[tuple[Any, ...]] = field(default_factory=list)
-    done: int | None = None
-    """The last refresh."""
+    due: int | None = None
+    """The next refresh."""
 
-    def take(self, events: Sequence[Event], until: int) -> tuple[list[Change], list[Change]]:
-        """Take events; return the whole answers at refreshes before `until`, and what changed."""
+    def take(
+        self, events: Sequence[Event], until: int, stretch: int = 1
+    ) -> tuple[list[Change], list[Change]]:
+        """Take events; return the whole answers at refreshes before `until`, and what changed.
+
+        With a stretched period, the refresh that is due is followed by multiples of that.
+        """
+        period = self.slide * stretch
         self.events += [event for event in events if event["_seq"] >= self.since]
         self.events.sort(key=lambda event: (event["ts"], event["_seq"]))
         whole: list[Change] = []
         changes: list[Change] = []
-        first = min((event["ts"] for event in self.events), default=until)
-        at = -(-first // self.slide) * self.slide if self.done is None else self.done + self.slide
+        first = min((event["ts"] for event in events), default=until)
+        at = -(-first // period) * period if self.due is None else self.due
         while at < until:
             inside = [each for each in self.events if at - self.size < each["ts"] <= at]
             answer = self.ask(inside)
             came, went = without(answer, self.answer), without(self.answer, answer)
             whole += [(at, 1, row) for row in answer]
             changes += [(at, 1, row) for row in came] + [(at, -1, row) for row in went]
-            self.answer, self.done = answer, at
-            at += self.slide
+            self.answer = answer
+            at = (at // period + 1) * period
+        self.due = at
         return whole, changes
 
 

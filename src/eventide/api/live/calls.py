@@ -149,11 +149,15 @@ class LiveCalls(ABC):
         states and the place in the streams. After a crash or a restart the same call goes on where
         it was, with the queries that were added and without those that were dropped; so does a call
         with no queries, `[]`.
+
+        With `overload="stretch"`, periodic queries keep up with events that come as their times
+        say: refreshes with the earliest deadlines go first, and if the machine does not manage all,
+        all periods stretch by the same factor. `metrics()` has it, and what was left out.
         """
-        from eventide.api.live.options import ReceivedOptions
+        from eventide.api.live.options import ManyOptions
         from eventide.api.live.shared.asked import asked
 
-        chosen = ReceivedOptions(**options)
+        chosen = ManyOptions(**options)
         return self.live_side.queries.subscribe_many(asked(queries, parameters), on_result, chosen)
 
     def live(

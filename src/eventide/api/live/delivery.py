@@ -120,6 +120,7 @@ class Delivery(LiveGroups):
                     target = {name: end for name, end in ends.items() if end is not None}
                 # A group that has been merged meanwhile has no position.
                 if all(group.position.get(name, -1) >= end for name, end in target.items()):
+                    query.brought()
                     return True
             if query.paused or (until is not None and monotonic() >= until):
                 return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Literal, TypedDict, get_args
 
 from eventide.api.live.clocks.clock import SYSTEM_CLOCK, Clock
 from eventide.api.live.clocks.wall_time import checked_idle
@@ -11,12 +11,17 @@ from eventide.api.live.handover import Full, HandOverOptions
 from eventide.api.live.row_queue import QUEUE_ROWS
 from eventide.api.stream import Time
 from eventide.engines.live.late_windows import Late, checked_late
+from eventide.engines.live.sharing.turns import RefreshTurns
 from eventide.errors import SchemaError
 from eventide.plan.sizes import Bytes, size_bytes
 from eventide.plan.times import Duration, duration_us
 
 Start = Time
 """Where a query that is new starts: "now", "beginning", or a time."""
+
+
+Overload = Literal["wait", "stretch"]
+"""What gives way if periodic queries need more than the machine has: events, or their periods."""
 
 
 class LiveKeywords(TypedDict, total=False):
@@ -58,6 +63,7 @@ class ManyKeywords(TypedDict, total=False):
     name: str | None
     replace: bool
     start: Start
+    overload: Overload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +141,31 @@ class ReceivedOptions(LiveOptions):
         """How rows are handed over."""
         after_us = duration_us(self.retry_after)
         return HandOverOptions(self.queue_rows, self.full, self.retries, after_us)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyOptions(ReceivedOptions):
+    """The options of a set of queries."""
+
+    overload: Overload = "wait"
+
+    def __post_init__(self) -> None:
+        # `super()` knows no class of its own in one that has slots.
+        ReceivedOptions.__post_init__(self)
+        if self.overload not in get_args(Overload):
+            message = f"overload is not {self.overload!r}"
+            raise SchemaError(message, hint='write overload="wait" or overload="stretch"')
+        if self.overload == "stretch" and self.name is not None:
+            message = "a set with a name cannot stretch its periods: steps come again after a crash"
+            raise SchemaError(message, hint="leave out name or overload")
+
+    @property
+    def idle_us(self) -> int | None:
+        """After how much wall time a stream is silent; None if no wall clock counts for that."""
+        stretches = self.idle is None and self.overload == "stretch"
+        return checked_idle(self.idle, None if stretches else self.clock)
+
+    @property
+    def turns(self) -> RefreshTurns:
+        """When refreshes of periodic queries are computed."""
+        return RefreshTurns(self.wall_clock.now_us if self.overload == "stretch" else None)

@@ -17,7 +17,7 @@ from eventide.api.live.dead_letters import DeadLetters
 from eventide.api.live.delivery import Delivery
 from eventide.api.live.durable import ASKED, QUERIES, Definition, DurableGroup, DurableQuery, alone
 from eventide.api.live.kept.listed import KeptQuery, kept_queries
-from eventide.api.live.options import LiveOptions
+from eventide.api.live.options import LiveOptions, ManyOptions
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive, receiver_of
 from eventide.api.live.running import RunningStream
@@ -167,13 +167,17 @@ class LiveQueries:
         return live
 
     def subscribe_many(
-        self, wanted: AskedQueries, receiver: AnyReceiver | None, options: LiveOptions
+        self, wanted: AskedQueries, receiver: AnyReceiver | None, options: ManyOptions
     ) -> LiveSet:
         """Start queries that run as one as far as they can, or let a durable set go on."""
         with self.starting:
             catalog = self.named.catalog()
             many = ManyQueries(
-                catalog, options.lateness_us, options.max_lag_us, options.most_state_bytes
+                catalog,
+                options.lateness_us,
+                options.max_lag_us,
+                options.most_state_bytes,
+                options.turns,
             )
             planner = SetPlanner(self.store, self.named, options.lateness_us, options.max_lag_us)
             text = wanted.texts[0] if wanted.texts else ""
@@ -187,6 +191,7 @@ class LiveQueries:
                 return kept
             live = LiveSet(many, planner, self.delivery, text=text)
             live.listens = options.idle_us is not None
+            live.clock = options.wall_clock
             self.receive(live, receiver, options)
             self.delivery.add(live, {})
             try:

@@ -17,7 +17,7 @@ from eventide.api.live.query import LiveQuery, Step
 from eventide.api.live.receiver import RowReceiver
 from eventide.api.live.row_queue import LiveRows, RowQueue
 from eventide.api.live.shown.drawn import NewestRows, live_html, show, with_newest
-from eventide.api.live.shown.metrics import Value, numbers_of
+from eventide.api.live.shown.metrics import RefreshNumbers, Value, numbers_of
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.live.engine import LiveEngine
@@ -118,6 +118,14 @@ class Subscription(LiveQuery, PulledRows):
     def catch_up(self) -> None:
         """Take what is stored, as far as there is room for rows."""
         self.delivery.bring(self, wait=False)
+
+    def brought(self) -> None:
+        """Complete what waits, for all that is stored is taken."""
+
+    @property
+    def refreshes(self) -> RefreshNumbers | None:
+        """How late refreshes are: None, for the query has none that are scheduled."""
+        return None
 
     def pause(self) -> None:
         """Take no events until `resume`; they wait in the store."""

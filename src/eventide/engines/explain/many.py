@@ -19,7 +19,7 @@ from eventide.engines.live.sharing.engine import SharedQueries, shared_of
 from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.live.sharing.run import TemplateRun
 from eventide.engines.live.sharing.tree import SharedStates
-from eventide.engines.live.sharing.windows import RefreshDelays, WindowsRun
+from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int64s
 from eventide.operators.sharing.predicate_index import PredicateIndex
 from eventide.plan.explain import explain
@@ -93,7 +93,7 @@ def run_lines(run: TemplateRun, numbers: Int64s, state: SharedStates) -> Iterato
     if run.windows is not None:
         yield from indented(explain(run.windows.node).splitlines(), 9)
         yield from indented(list(synopsis_lines(run.windows)), 9)
-        yield from indented(list(delay_lines(run.windows.delays)), 9)
+        yield from indented(list(delay_lines(run.windows)), 9)
 
 
 def synopsis_lines(windows: WindowsRun) -> Iterator[str]:
@@ -111,8 +111,14 @@ def synopsis_lines(windows: WindowsRun) -> Iterator[str]:
         yield f"and {len(order) - MOST_SYNOPSES:,} more synopses"
 
 
-def delay_lines(delays: RefreshDelays) -> Iterator[str]:
-    """Yield how late refreshes were, if there were any."""
+def delay_lines(windows: WindowsRun) -> Iterator[str]:
+    """Yield how late refreshes were, if there were any, how many wait, and what was left out."""
+    delays, waiting, stretch = windows.delays, windows.waiting, windows.state.stretch
+    if stretch > 1 or delays.left_out:
+        now = f"periods are {stretch} times as long now" if stretch > 1 else "as long as asked now"
+        yield f"refreshes left out: {delays.left_out:,}; {now}"
+    if waiting:
+        yield f"refreshes of {waiting:,} {'query' if waiting == 1 else 'queries'} wait"
     if delays.rows:
         yield (
             f"refreshes: {delays.rows:,} rows, at most {format_duration(delays.most_us)} of event "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
 
 import pyarrow as pa
 
@@ -16,14 +18,41 @@ from eventide.store.source import EventSource
 Sources = Mapping[str, EventSource]
 
 
+class Answering:
+    """How many queries over history this process answers now: they go before what can wait."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.changing = Lock()
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Count a query while it is answered."""
+        with self.changing:
+            self.count += 1
+        try:
+            yield
+        finally:
+            with self.changing:
+                self.count -= 1
+
+    def any(self) -> bool:
+        """Whether one is being answered."""
+        return self.count > 0
+
+
+ANSWERING = Answering()
+
+
 def run_history(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:
     """Return the rows of a plan over all that is stored."""
-    if is_chain(plan):
-        return run_block(plan, sources, weights)
-    # Most queries are one block: they do without DuckDB and standing queries.
-    from eventide.engines.history.composed import ComposedAnswer
+    with ANSWERING.one():
+        if is_chain(plan):
+            return run_block(plan, sources, weights)
+        # Most queries are one block: they do without DuckDB and standing queries.
+        from eventide.engines.history.composed import ComposedAnswer
 
-    return ComposedAnswer.of(plan, sources, weights).rows(plan)
+        return ComposedAnswer.of(plan, sources, weights).rows(plan)
 
 
 def run_block(plan: Plan, sources: Sources, weights: Weights) -> pa.Table:

@@ -142,14 +142,14 @@ def ended_windows(
 
     For each its place, its start, and the slices [left, right) that begin in it; slices begin at
     ascending `times`. With empty outputs it only counts; otherwise `due`, the next end of each
-    place, is moved on.
+    place, is moved on. It may lie between those that `windows` would have: these follow it.
     """
     places, starts, left, right = found
     count, slices = 0, len(times)
     for place in range(len(due)):
         if due[place] > until_us:
             continue
-        size, slide = windows.sizes[place], windows.slides[place]
+        size = windows.sizes[place]
         start = due[place] - size
         begin = 0
         while start + size <= until_us:
@@ -163,7 +163,7 @@ def ended_windows(
                 places[count], starts[count], left[count] = place, start, begin
                 right[count] = first_at(times, begin, slices, start + size)
             count += 1
-            start += slide
+            start = next_end(windows, place, start + size) - size
         if len(starts):
             due[place] = next_end(windows, place, until_us)
     return count

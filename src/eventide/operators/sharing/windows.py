@@ -14,7 +14,7 @@ and key, and a window is merged from those of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -50,6 +50,7 @@ from eventide.operators.sharing.slices import (
     together,
 )
 from eventide.operators.sharing.synopses import CountedEvents, SynopsisIndex
+from eventide.operators.sharing.turns import AT_ONCE, RefreshTurn, joint_runs, left_out
 from eventide.operators.sharing.written import read_windows, write_windows
 from eventide.operators.stateful import Stateful
 from eventide.plan.sharing.query_windows import QueryWindows
@@ -85,7 +86,15 @@ class ManyWindowsState:
     """The next end of a window at each place, never for one that is free."""
     next_due: int = NEVER
     times: WindowTimes = NO_TIMES
-    """Those of the windows at each place."""
+    """Those of the windows at each place that are reported."""
+    turn: RefreshTurn = AT_ONCE
+    """What of what is due is computed in a step: who takes steps may say so before each."""
+    stretch: int = 1
+    """By which factor periods are stretched in `times`."""
+    begun_us: int = NEVER
+    """The first event that was seen."""
+    left_out: int = 0
+    """How many refreshes stretched periods have left out since somebody set it to 0."""
     windows: tuple[Window, ...] = ()
     """The different windows."""
     kinds: WindowTimes = NO_TIMES
@@ -144,7 +153,8 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         A window that ends now is; a refresh now is not, for events at this instant count as well.
         """
         if self.node.refreshes:
-            return state.newest_us + 1 if until_us == END_OF_TIME_US else until_us
+            reached_us = state.newest_us + 1 if until_us == END_OF_TIME_US else until_us
+            return min(reached_us, state.next_due - 1)
         return until_us if until_us == END_OF_TIME_US else until_us + 1
 
     def size(self, state: ManyWindowsState) -> Size:
@@ -160,10 +170,13 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
     ) -> tuple[ManyWindowsState, pa.RecordBatch]:
         """Take events; return the windows that end at or before `until_us`."""
         (rows,) = inputs
+        if state.stretch != state.turn.stretch and self.node.refreshes:
+            state.stretch, state.version = state.turn.stretch, -1
         if state.version != self.table.version:
             self.follow_table(state)
         if rows.num_rows:
             state.newest_seq = max(state.newest_seq, int(int64s(rows.column(SEQ)).max()))
+            state.begun_us = min(state.begun_us, int(int64s(rows.column(TS))[0]))
             state.newest_us = max(state.newest_us, int(int64s(rows.column(TS))[-1]))
             if len(self.table):
                 self.wait(state, rows)
@@ -178,7 +191,11 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         if not ends:
             return state, no_rows(self.output_schema)
         self.complete(state, closed_us)
-        results = list(self.close(state, closed_us))
+        results = [
+            part
+            for places in self.turns(state, closed_us)
+            for part in self.close(state, places, closed_us)
+        ]
         if state.slices.count >= max(FEWEST, state.enough):
             self.cut_anew(state)
         return state, concat_batches(results, self.output_schema)
@@ -187,6 +204,16 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         """Return when windows begin: a refresh at e has the events of [e + 1 - size, e + 1)."""
         phases = (1 - sizes) % np.maximum(slides, 1) if self.node.refreshes else 0 * slides
         return WindowTimes(sizes, slides, phases)
+
+    def reported_times(self, state: ManyWindowsState) -> WindowTimes:
+        """Return the times of the windows at each place that are reported."""
+        return self.times_of(self.table.sizes, self.table.slides * state.stretch)
+
+    def turns(self, state: ManyWindowsState, closed_us: int) -> Iterator[Int64s]:
+        """Yield the places whose windows have ended and are to be reported together."""
+        due = np.flatnonzero(state.due <= closed_us)
+        periods = self.table.slides[due] * state.stretch
+        yield from (due[run] for run in joint_runs(state.due[due] - 1 + periods, state.turn))
 
     def wait(self, state: ManyWindowsState, rows: pa.RecordBatch) -> None:
         """Let the events that some query counts wait, with the synopses that they are in."""
@@ -217,7 +244,7 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         state.borders = np.array(
             [borders.get(window, START_OF_TIME_US) for window in state.windows], np.int64
         )
-        state.times = self.times_of(table.sizes, table.slides)
+        state.times = self.reported_times(state)
         set_due(state.times, near(state.closed_us), joined, state.due)
         state.next_due = int(state.due.min())
         state.births, state.version = table.births.copy(), table.version
@@ -281,9 +308,11 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
             state.slices.append(state.newest.whole(state.known))
             state.newest = None
 
-    def close(self, state: ManyWindowsState, closed_us: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of windows that have ended."""
-        ended = self.ended(state, closed_us)
+    def close(
+        self, state: ManyWindowsState, places: Int64s, closed_us: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the windows of some places that have ended."""
+        ended = self.ended(state, places, closed_us)
         if not len(ended.places):
             return
         slices, known = state.slices, state.known
@@ -298,30 +327,48 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
             partials, run_of, cells = slices.merged(runs, covers)
             windows = run_of + done
             yield self.rows(
-                ended.places[windows], ended.starts[windows], known.values(cells), partials
+                state, ended.places[windows], ended.starts[windows], known.values(cells), partials
             )
             done += len(runs.left)
 
-    def ended(self, state: ManyWindowsState, closed_us: int) -> Ended:
-        """Return the windows that have ended, and move on what is due."""
-        slices = state.slices
-        inputs = (slices.times[: slices.count], state.times, state.due, closed_us)
+    def ended(self, state: ManyWindowsState, chosen: Int64s, closed_us: int) -> Ended:
+        """Return the windows of some places that have ended, and move on what is due."""
+        slices, due = state.slices, np.full(len(state.due), NEVER)
+        before = due[chosen] = state.due[chosen]
+        inputs = (slices.times[: slices.count], state.times, due, closed_us)
         none = np.empty(0, np.int64)
         found = ended_windows(*inputs, (none, none, none, none))
         # One more, for with none the kernel only counts.
         places, starts, left, right = (np.empty(found + 1, np.int64) for _ in range(4))
         ended_windows(*inputs, (places, starts, left, right))
+        state.due[chosen] = due[chosen]
         state.next_due = int(state.due.min())
+        if state.stretch > 1:
+            _, offsets = self.table.members
+            counts = left_out(
+                before - 1,
+                due[chosen] - 1,
+                self.table.slides[chosen],
+                state.stretch,
+                min(state.begun_us, closed_us - 1),
+            )
+            state.left_out += int((counts * np.diff(offsets)[chosen]).sum())
         return Ended(places[:found], starts[:found], left[:found], right[:found])
 
     def rows(
-        self, places: Int64s, starts: Int64s, keys: list[pa.Array], partials: pa.RecordBatch
+        self,
+        state: ManyWindowsState,
+        places: Int64s,
+        starts: Int64s,
+        keys: list[pa.Array],
+        partials: pa.RecordBatch,
     ) -> pa.RecordBatch:
         """Return the rows of windows, one for each query that has such windows."""
         numbers, offsets = self.table.members
         ends = starts + self.table.sizes[places]
         if self.node.refreshes:
-            starts, ends = ends - 1, ends - 1 + self.table.slides[places]
+            slides = state.times.slides[places]
+            starts, ends = ends - 1, ((ends - 1) // slides + 1) * slides
         columns = [*keys, *self.partials.answers(partials)]
         first, counts = offsets[places], offsets[places + 1] - offsets[places]
         queries = numbers[first]
@@ -340,9 +387,10 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         Synopses that no query reads are forgotten as well.
         """
         slices = state.slices
-        # Windows that are not closed begin there or later.
+        # Windows that are not reported begin there or later.
         ends = np.full(len(state.windows), NEVER)
-        set_due(state.kinds, near(state.closed_us), np.ones(len(ends), np.bool_), ends)
+        reported_us = min(near(state.closed_us), state.next_due - 1)
+        set_due(state.kinds, reported_us, np.ones(len(ends), np.bool_), ends)
         begins = ends - state.kinds.sizes
         first = int(np.searchsorted(slices.times[: slices.count], begins.min()))
         times, epochs = (each[first : slices.count] for each in (slices.times, slices.epochs))
@@ -422,13 +470,42 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         kept = self.without_gone(state, slices)
         keys = state.known.values(kept.cells)
         synopses = state.known.synopsis_of[kept.cells]
-        return write_windows(type(self).__name__, kept, (keys, synopses), self.table, facts)
+        name = type(self).__name__
+        return write_windows(name, kept, (keys, synopses), self.table, facts, self.due_apart(state))
+
+    def due_apart(self, state: ManyWindowsState) -> dict[int, int]:
+        """Return what is next for queries of which the clock does not say it."""
+        times = self.times_of(self.table.sizes, self.table.slides)
+        by_clock = np.full(len(self.table.births), NEVER)
+        set_due(times, near(state.closed_us), self.table.births > 0, by_clock)
+        due = self.due_of(state) if self.node.refreshes else {}
+        places = self.table.places_of(np.array(list(due), np.int64))
+        return {
+            number: own
+            for (number, own), clock in zip(due.items(), by_clock[places].tolist(), strict=True)
+            if own != clock
+        }
+
+    def due_of(self, state: ManyWindowsState) -> dict[int, int]:
+        """Return what is next for each query that was there in the last step."""
+        numbers = np.array([row.number for row in self.table.rows], np.int64)
+        places = self.table.places_of(numbers)
+        known = places < len(state.births)
+        numbers, places = numbers[known], places[known]
+        here = state.births[places] == self.table.births[places]
+        return dict(zip(numbers[here].tolist(), state.due[places[here]].tolist(), strict=True))
+
+    def set_due_of(self, state: ManyWindowsState, due: Mapping[int, int]) -> None:
+        """Let something else be next for queries that were there in the last step."""
+        numbers = np.array([each for each in due if each in self.due_of(state)], np.int64)
+        state.due[self.table.places_of(numbers)] = [due[each] for each in numbers.tolist()]
+        state.next_due = int(state.due.min(initial=NEVER))
 
     def read(self, written: bytes) -> ManyWindowsState:
         """Read back what `write` wrote; the table has to have the same rows as then."""
         schemas = self.key_schema, self.partials.schema
         name = type(self).__name__
-        slices, (keys, synopses), facts = read_windows(name, written, schemas, self.table)
+        slices, (keys, synopses), facts, due = read_windows(name, written, schemas, self.table)
         state = self.initial_state()
         codes, distinct, count = encode_keys(keys, len(slices.cells))
         cells, places = np.unique(synopses * count + codes, return_inverse=True)
@@ -438,6 +515,8 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         state.closed_us = facts["closed_us"]
         self.follow_table(state)
         state.newest_us, state.newest_seq = facts["newest_us"], facts["newest_seq"]
+        state.begun_us = NEVER if state.newest_us == START_OF_TIME_US else state.closed_us
+        self.set_due_of(state, due)
         return state
 
 

@@ -24,6 +24,7 @@ from eventide.plan.sharing.query_windows import QueryWindows
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 _SLICES = pa.schema([("time", pa.int64()), ("epoch", pa.int64())])
+_DUE = pa.schema([("number", pa.int64()), ("due", pa.int64())])
 _TABLE = pa.schema(
     [*((name, pa.int64()) for name in ("number", "size", "slide", "since")), ("cover", pa.string())]
 )
@@ -35,10 +36,12 @@ def write_windows(
     cells: tuple[list[pa.Array], Int32s],
     table: QueryWindows,
     facts: dict[str, int],
+    due: Mapping[int, int],
 ) -> bytes:
     """Write slices with the keys and the synopses of their rows, and the windows of queries.
 
-    A synopsis is written as its place among the digests of their conditions.
+    A synopsis is written as its place among the digests of their conditions. `due` is what is next
+    for queries of which the clock does not say it.
     """
     keys, synopses = cells
     digests = digests_of(table)
@@ -58,6 +61,7 @@ def write_windows(
             write_rows(name, rows, facts),
             write_rows(name, pa.RecordBatch.from_arrays(bounds, schema=_SLICES), {}),
             write_rows(name, table_rows(table, digests), {}),
+            write_rows(name, due_rows(due), {}),
         ]
     )
 
@@ -65,6 +69,12 @@ def write_windows(
 def digests_of(table: QueryWindows) -> dict[int, str]:
     """Return a short name of what each synopsis counts, by its number."""
     return {number: digest_of(each) for number, each in table.synopses.conditions.items()}
+
+
+def due_rows(due: Mapping[int, int]) -> pa.RecordBatch:
+    """Return what is next for some queries as rows."""
+    columns = [pa.array(each, pa.int64()) for each in (list(due), list(due.values()))]
+    return pa.RecordBatch.from_arrays(columns, schema=_DUE)
 
 
 def table_rows(table: QueryWindows, digests: Mapping[int, str]) -> pa.RecordBatch:
@@ -83,13 +93,13 @@ def table_rows(table: QueryWindows, digests: Mapping[int, str]) -> pa.RecordBatc
 
 def read_windows(
     name: str, written: bytes, schemas: tuple[pa.Schema, pa.Schema], windows: QueryWindows
-) -> tuple[SliceRows, tuple[list[pa.Array], Int64s], dict[str, int]]:
-    """Read slices, the keys and the synopses of their rows, and facts.
+) -> tuple[SliceRows, tuple[list[pa.Array], Int64s], dict[str, int], dict[int, int]]:
+    """Read slices, the keys and the synopses of their rows, facts, and what is next for queries.
 
     The windows have to be the same as then.
     """
     keys, partials = schemas
-    parts = parts_of(name, written, 3)
+    parts = parts_of(name, written, 4)
     numbers = [pa.field(each, pa.int64()) for each in ("synopsis", "slice")]
     schema = pa.schema([*keys, *numbers, *partials])
     rows, facts = read_rows(name, parts[0], schema)
@@ -120,4 +130,15 @@ def read_windows(
     columns = rows.columns
     inner = pa.RecordBatch.from_arrays(columns[len(keys) + 2 :], schema=partials)
     found = SliceRows(times, epochs, starts, none, inner)
-    return found, (columns[: len(keys)], synopses[order]), facts
+    return found, (columns[: len(keys)], synopses[order]), facts, read_due(name, parts[3], windows)
+
+
+def read_due(name: str, written: bytes, windows: QueryWindows) -> dict[int, int]:
+    """Read what is next for queries: ends of windows of theirs."""
+    rows, _ = read_rows(name, written, _DUE)
+    numbers, due = (filled(rows.column(each), "what is next") for each in _DUE.names)
+    require_within(due, MIN_TS_US, MAX_TS_US + 1, "what is next")
+    require(all(number in windows for number in numbers.tolist()), "what is next of no query")
+    slides = windows.slides[windows.places_of(numbers)]
+    require(bool((due % slides == 1 % slides).all()), "refreshes that are due between two others")
+    return dict(zip(numbers.tolist(), due.tolist(), strict=True))

@@ -126,6 +126,12 @@ class QueryWindows:
             self._free = list(range(count, 2 * count))[::-1]
         return self._free.pop()
 
+    def places_of(self, numbers: Int64s) -> Int64s:
+        """Return the place of each of some queries."""
+        rows = (self._rows[number] for number in numbers.tolist())
+        places = [self._places[row.window, row.since_seq, row.cover] for row in rows]
+        return np.array(places, np.int64)
+
     @cached_property
     def rows(self) -> tuple[WindowRow, ...]:
         """All rows, in order of their numbers."""

@@ -14,7 +14,9 @@ import pytest
 
 from eventide.engines.live.sharing.engine import shared_of
 from eventide.engines.live.sharing.many import ManyQueries, ManyStep
+from eventide.engines.live.sharing.pace import PeriodPace
 from eventide.engines.live.sharing.planned import ManyPlanner
+from eventide.engines.live.sharing.turns import RefreshTurns
 from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.lang.sql import plan_sql
 from eventide.plan.sharing.rules import RULES_OF_SETS
@@ -83,8 +85,8 @@ def drawn(random: Random) -> Drawn:
 class Running:
     """Periodic queries that come and go, and their twins."""
 
-    def __init__(self) -> None:
-        self.many = ManyQueries(CATALOG)
+    def __init__(self, turns: RefreshTurns | None = None) -> None:
+        self.many = ManyQueries(CATALOG, turns=turns)
         self.planner = ManyPlanner(
             lambda text, params: plan_sql(text, CATALOG, params), RULES_OF_SETS
         )
@@ -109,14 +111,15 @@ class Running:
         columns = [rows.column("ts").view(pa.int64()), *rows.columns[1:]]
         plain = pa.RecordBatch.from_arrays(columns, rows.schema.names).to_pylist()
         self.following += rows.num_rows
+        stretch = self.many.turns.stretch
         step = self.many.take({"cars": rows})
         clock = plain[-1]["ts"] if plain else 0
-        self.check(step, plain, clock)
+        self.check(step, plain, clock, stretch)
 
     def finish(self, now_us: int) -> None:
         self.check(self.many.finish(), [], now_us + 1)
 
-    def check(self, step: ManyStep, events: list[Event], until: int) -> None:
+    def check(self, step: ManyStep, events: list[Event], until: int, stretch: int = 1) -> None:
         found = Counter[tuple[Any, ...]]()
         for each in step.rows:
             for number, row in zip(each.numbers.tolist(), each.rows.to_pylist(), strict=True):
@@ -125,10 +128,171 @@ class Running:
                 found[number, at, sign, tuple(row.values())] += 1
         expected = Counter[tuple[Any, ...]]()
         for number, (query, twin) in self.twins.items():
-            whole, changes = twin.take(events, until)
+            whole, changes = twin.take(events, until, stretch)
             expected.update((number, *each) for each in (whole if query.whole else changes))
         assert found == expected
         self.rows += len(found)
+
+
+class RandomClock:
+    """A wall clock that goes on by chance whenever it is looked at."""
+
+    def __init__(self, random: Random) -> None:
+        self.random, self.us = random, 0
+
+    def now_us(self) -> int:
+        self.us += self.random.choice([0, 0, SECOND // 10, SECOND, 20 * SECOND])
+        return self.us
+
+
+def stretching(random: Random) -> RefreshTurns:
+    return RefreshTurns(RandomClock(random).now_us)
+
+
+@pytest.mark.parametrize("seed", range(300 if EXPLORING else 4))
+def test_stretched_periods_leave_out_what_their_factor_says(seed: int) -> None:
+    random = Random(seed)
+    running, now_us = Running(stretching(random)), 0
+    for _ in range(random.randrange(6, 14)):
+        running.many.turns.pace = PeriodPace(random.choice([1, 1, 2, 4]))
+        changing = [each for each in (drawn(random) for _ in range(8)) if not each.whole]
+        running.add(changing[: random.choice([0, 1, 4])])
+        if running.twins and random.random() < 0.4:
+            running.drop(random.choice(list(running.twins)))
+        count = random.choice([0, 1, 5, 30])
+        rows, now_us = events(random, "cars", count, now_us, running.following, 0.0)
+        running.take(rows)
+        if random.random() < 0.3:
+            for shared in running.many.shared:
+                shared.load(shared.dump())
+    assert running.rows or EXPLORING
+
+
+def test_refreshes_that_wait_for_their_turn_are_answered_once() -> None:
+    assert sum(map(how_many_waited, range(300 if EXPLORING else 6)))
+
+
+def how_many_waited(seed: int) -> int:
+    """Check queries for a seed; return how many refreshes waited for their turn."""
+    random = Random(seed)
+    turns = stretching(random)
+    turns.goes_before = lambda: random.random() < 0.5
+    running, now_us, waited = Running(turns), 0, 0
+    answered: dict[int, list[int]] = {}
+    every: list[Event] = []
+    stretches = random.random() < 0.5
+    added: dict[int, tuple[Drawn, int]] = {}
+
+    def check(step: ManyStep) -> None:
+        for rows in step.rows:
+            found: dict[tuple[int, int], Counter[tuple[Any, ...]]] = {}
+            for number, row in zip(rows.numbers.tolist(), rows.rows.to_pylist(), strict=True):
+                at = pa.scalar(row.pop("at"), pa.timestamp("us")).value
+                found.setdefault((number, at), Counter())[tuple(row.values())] += 1
+            for number, at in sorted(found):
+                query, since = added[number]
+                own = answered.setdefault(number, [])
+                assert not own or own[-1] < at
+                own.append(at)
+                inside = [
+                    each
+                    for each in every
+                    if at - query.size < each["ts"] <= at and each["_seq"] >= since
+                ]
+                assert found[number, at] == Counter(query.ask(inside))
+
+    for _ in range(random.randrange(6, 14)):
+        # A factor of its own for each step, or none.
+        turns.pace = PeriodPace(random.choice([1, 2, 4]) if stretches else 1)
+        for each in [each for each in (drawn(random) for _ in range(6)) if each.whole]:
+            planned = running.planner.texts([each.text], running.count)
+            for portion in planned.portions:
+                running.many.add(portion, {"cars": running.following})
+            added[running.count] = each, running.following
+            running.count += 1
+        rows, now_us = events(
+            random, "cars", random.choice([1, 5, 30]), now_us, running.following, 0.0
+        )
+        columns = [rows.column("ts").view(pa.int64()), *rows.columns[1:]]
+        every += pa.RecordBatch.from_arrays(columns, rows.schema.names).to_pylist()
+        running.following += rows.num_rows
+        check(running.many.take({"cars": rows}))
+        waited += running.many.waiting
+        if random.random() < 0.3:
+            for shared in running.many.shared:
+                shared.load(shared.dump())
+        if random.random() < 0.3:
+            check(running.many.refresh())
+    check(running.many.finish())
+    assert not running.many.waiting
+    if stretches:
+        return waited
+    for number, (query, since) in added.items():
+        ats = range(0, now_us + 1, query.slide)
+        own = [each for each in every if each["_seq"] >= since]
+        filled = [
+            at
+            for at in ats
+            if query.ask([each for each in own if at - query.size < each["ts"] <= at])
+        ]
+        assert answered.get(number, []) == filled
+    return waited
+
+
+@pytest.mark.parametrize("seed", range(200 if EXPLORING else 5))
+def test_how_many_refreshes_are_left_out_is_counted(seed: int) -> None:
+    random = Random(seed)
+    turns = stretching(random)
+    running = Running(turns)
+    slides = [1, 2, 3, 7]
+    texts = [
+        f"RSTREAM (SELECT COUNT(*) AS n FROM cars [RANGE 1 HOUR SLIDE {each} SECONDS])"
+        for each in slides
+    ]
+    for portion in running.planner.texts(texts, 0).portions:
+        running.many.add(portion, {"cars": 0})
+    answered: list[list[int]] = [[] for _ in slides]
+
+    def note(step: ManyStep) -> None:
+        for each in step.rows:
+            for number, at in zip(
+                each.numbers.tolist(),
+                each.rows.column("at").view(pa.int64()).to_pylist(),
+                strict=True,
+            ):
+                answered[number].append(at)
+
+    first = now = random.randrange(1, 20)
+    for _ in range(40):
+        turns.pace = PeriodPace(random.choice([1, 2, 4]))
+        note(running.many.take({"cars": seconds(running.following, now)}))
+        running.following += 1
+        now += random.randrange(1, 6)
+    while running.many.waiting:
+        note(running.many.refresh())
+    (windows,) = windows_of(running)
+    following = windows.operator.due_of(windows.state)
+    expected = 0
+    for number, (slide, own) in enumerate(zip(slides, answered, strict=True)):
+        every = range(-(-first // slide) * slide, following[number] // SECOND, slide)
+        assert {at // SECOND for at in own} <= set(every)
+        expected += len(every) - len(own)
+    assert expected
+    assert windows.delays.left_out == expected
+
+
+def seconds(first_seq: int, *ts: float) -> pa.RecordBatch:
+    """Return an event of car a at each of some seconds."""
+    count = len(ts)
+    columns = {
+        "ts": pa.array([int(each * SECOND) for each in ts], pa.timestamp("us")),
+        "_seq": pa.array(range(first_seq, first_seq + count)),
+        "car": pa.array(["a"] * count),
+        "speed": pa.array([1.0] * count),
+        "lane": pa.array([1] * count),
+    }
+    names = CATALOG["cars"].arrow.names
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in names})
 
 
 @pytest.mark.parametrize("seed", range(300 if EXPLORING else 4))
@@ -208,20 +372,9 @@ def test_how_late_refreshes_are_is_counted() -> None:
     asked(running, [""], size=4)
     (windows,) = windows_of(running)
 
-    def take(*seconds: float) -> None:
-        count = len(seconds)
-        columns = {
-            "ts": pa.array([int(each * SECOND) for each in seconds], pa.timestamp("us")),
-            "_seq": pa.array(range(running.following, running.following + count)),
-            "car": pa.array(["a"] * count),
-            "speed": pa.array([1.0] * count),
-            "lane": pa.array([1] * count),
-        }
-        running.following += count
-        rows = pa.RecordBatch.from_pydict(
-            {name: columns[name] for name in CATALOG["cars"].arrow.names}
-        )
-        running.many.take({"cars": rows})
+    def take(*ts: float) -> None:
+        running.many.take({"cars": seconds(running.following, *ts)})
+        running.following += len(ts)
 
     take(1, 2.5)
     assert (windows.delays.rows, windows.delays.most_us, windows.delays.overdue) == (

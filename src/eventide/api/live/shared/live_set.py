@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
+from eventide.api.live.clocks.clock import SYSTEM_CLOCK, Clock
 from eventide.api.live.late import LateEvents
 from eventide.api.live.shared.asked import AskedQueries, Texts, asked
+from eventide.api.live.shown.metrics import RefreshNumbers
 from eventide.api.live.subscription import Subscription
 from eventide.api.many.result import schema_with_query, with_query
 from eventide.api.result import Result
@@ -44,6 +46,9 @@ FAILURES_KEPT = 1_000
 
 log = logging.getLogger("eventide.live")
 
+REFRESH_AFTER_US = 50_000
+"""Refreshes that wait are looked at again after so long."""
+
 
 class LiveSet(Subscription):
     """Many live queries with one receiver; `Database.subscribe_many` makes it.
@@ -72,6 +77,9 @@ class LiveSet(Subscription):
         """How many queries could not go on, also those that are not in `failures` any more."""
         self.changing = RLock()
         """Held while queries come or go; locked before any group is."""
+        self.clock: Clock = SYSTEM_CLOCK
+        self.awaited = False
+        """Whether the clock sees to it that refreshes which wait are computed."""
 
     def __len__(self) -> int:
         return len(self.many)
@@ -238,6 +246,7 @@ class LiveSet(Subscription):
                 self.counters.step_seconds += perf_counter() - started
                 self.watermark_us = self.many.clock_us
                 self.note(found)
+                self.see_to_waiting()
                 return self.queued(found)
             except BaseException as error:
                 self.finished, self.failure = True, error
@@ -258,6 +267,43 @@ class LiveSet(Subscription):
                 who = f"{len(numbers):,} alike, the first of which is {who}"
             error = why(f"{who} of {self.described()}", most)
             self.note(ManyStep(failed=dict.fromkeys(numbers.tolist(), error)))
+
+    def see_to_waiting(self) -> None:
+        """Let the clock see to refreshes that wait for their turn."""
+        if self.many.turns.is_timed and not self.awaited and self.many.waiting:
+            self.awaited = True
+            self.clock.wake_at(self.clock.now_us() + REFRESH_AFTER_US, self.refresh)
+
+    def refresh(self, *, every: bool = False) -> None:
+        """Compute refreshes that wait, as there is time for them, or every one."""
+        group = self.delivery.group_of(self) if self.many.turns.is_timed else None
+        if group is None:
+            return
+        with group.stepping:
+            self.awaited = self.awaited and every
+            if self.held and not every:
+                self.see_to_waiting()
+            elif not self.finished and self.many.waiting:
+                self.step_all(lambda: self.many.refresh(every=every))
+
+    def brought(self) -> None:
+        """Compute all refreshes that wait: somebody wants what is stored to be taken."""
+        self.refresh(every=True)
+
+    @property
+    def refreshes(self) -> RefreshNumbers | None:
+        """How late refreshes are, and how many there are; None if no query is periodic."""
+        with self.stepping:
+            delays = self.many.delays
+            if delays is None:
+                return None
+            return RefreshNumbers(
+                self.many.turns.stretch,
+                delays.left_out,
+                self.many.waiting,
+                delays.overdue,
+                delays.most_us,
+            )
 
     def lose(self, stream: str, why: Exception) -> None:
         """Let the queries of a stream that cannot be read any more go; the others go on."""
@@ -336,7 +382,9 @@ class LiveSet(Subscription):
 
     def described(self) -> str:
         """Return a few words that say which queries they are."""
-        return f"{len(self):,} queries, {super().described()}"
+        stretch = self.many.turns.stretch
+        longer = f", periods {stretch} times as long" if stretch > 1 else ""
+        return f"{len(self):,} queries{longer}, {super().described()}"
 
     def __repr__(self) -> str:
         return f"<LiveSet {self.described()}; {self.status}>"

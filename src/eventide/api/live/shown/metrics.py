@@ -50,8 +50,40 @@ METRICS = (
     Metric("waiting_rows", "waiting_rows", "gauge", "Rows that wait to be handed over."),
     Metric("handed_rows", "handed_rows_total", "counter", "Rows that a receiver has taken."),
     Metric("retried", "retries_total", "counter", "Calls of a receiver that were repeated."),
+    Metric("stretch", "period_stretch", "gauge", "Factor by which periods are stretched."),
+    Metric(
+        "refreshes_left_out",
+        "refreshes_left_out_total",
+        "counter",
+        "Refreshes that stretched periods have left out.",
+    ),
+    Metric("refreshes_waiting", "refreshes_waiting", "gauge", "Queries with a refresh that waits."),
+    Metric(
+        "refreshes_overdue",
+        "refresh_rows_overdue_total",
+        "counter",
+        "Rows of refreshes that came after the next one was due.",
+    ),
+    Metric(
+        "refreshes_behind_us",
+        "refreshes_behind_microseconds",
+        "gauge",
+        "How far event time had gone on, at most, when a refresh was computed.",
+    ),
     Metric("dead_rows", "dead_rows_total", "counter", "Rows that went to the dead letters."),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshNumbers:
+    """How the refreshes of periodic queries are on time."""
+
+    stretch: int
+    left_out: int
+    waiting: int
+    overdue: int
+    behind_us: int
+
 
 TEXT_SHOWN = 120
 """So many letters of a query's text are in its label."""
@@ -72,6 +104,7 @@ COLUMNS: Mapping[str, DataType] = {
     "state_rows": INT64,
     "state_bytes": INT64,
     "waiting_rows": INT64,
+    "stretch": INT64,
     "failure": STRING,
 }
 SCHEMA = Schema(
@@ -88,6 +121,7 @@ def numbers_of(query: Subscription) -> dict[str, Value]:
     counters, queue, failure = query.counters, query.queue, query.failure
     whole = failure is None or isinstance(failure, Exception)
     sizes = [size for _, size in query.sizes()] if whole else None
+    refreshes = query.refreshes if whole else None
     return {
         "id": query.id,
         "name": query.name,
@@ -105,6 +139,11 @@ def numbers_of(query: Subscription) -> dict[str, Value]:
         "handed_rows": 0 if queue is None else queue.handed_rows,
         "retried": 0 if queue is None else queue.retried,
         "dead_rows": 0 if queue is None else queue.given_up_rows,
+        "stretch": None if refreshes is None else refreshes.stretch,
+        "refreshes_left_out": None if refreshes is None else refreshes.left_out,
+        "refreshes_waiting": None if refreshes is None else refreshes.waiting,
+        "refreshes_overdue": None if refreshes is None else refreshes.overdue,
+        "refreshes_behind_us": None if refreshes is None else refreshes.behind_us,
         "failure": None if failure is None else f"{type(failure).__name__}: {failure}",
     }
 

@@ -9,7 +9,7 @@ events in order that is after one step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -17,10 +17,19 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from eventide.engines.live.engine import NOTHING_REACHED, Arrived, LiveEngine, LiveState
+from eventide.arrays import no_rows
+from eventide.engines.live.engine import (
+    NOTHING_REACHED,
+    Arrived,
+    LiveEngine,
+    LiveState,
+    Reported,
+)
 from eventide.engines.live.feeds import FeedState, LiveFeed
 from eventide.engines.live.sharing.held import HeldEvents
 from eventide.engines.live.sharing.tree import SharedStates, SharedTree, TemplateRows
+from eventide.engines.live.sharing.turns import RefreshTurns
+from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int64s
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.operator import Size
@@ -50,6 +59,7 @@ class SharedEngine(LiveEngine):
         max_lag_us: int | None = None,
         *,
         standing: bool = False,
+        turns: RefreshTurns | None = None,
     ) -> SharedEngine:
         """Return the engine of queries that read these streams, all of them."""
         names = sorted(streams)
@@ -59,7 +69,8 @@ class SharedEngine(LiveEngine):
             LiveFeed(leaf.scan.stream, leaf.schema, (place,)) for place, leaf in enumerate(leaves)
         )
         # It has the methods of a tree that the engine calls.
-        tree = cast("OperatorTree", SharedTree(leaves, ends=not standing))
+        shared = SharedTree(leaves, turns=turns or RefreshTurns(), ends=not standing)
+        tree = cast("OperatorTree", shared)
         return cls(scans[0], tree, feeds, lateness_us, None, max_lag_us)
 
     def fits(self, catalog: Mapping[str, Schema]) -> bool:
@@ -73,6 +84,12 @@ class SharedEngine(LiveEngine):
     def shared(self) -> SharedTree:
         """The tree of all templates."""
         return cast("SharedTree", self.tree)
+
+    def refresh(self, state: LiveState) -> tuple[LiveState, Reported]:
+        """Compute refreshes that wait, without any event."""
+        nothing = tuple(no_rows(leaf.schema) for leaf in self.shared.leaves)
+        operators, rows = self.tree.step(state.operators, nothing, state.clock_us)
+        return replace(state, operators=operators), Reported(rows, {}, state.clock_us)
 
     @cached_property
     def owner(self) -> Owner:
@@ -235,6 +252,26 @@ class SharedQueries:
         """Move a stream, or all of them, to a time."""
         return self.stepped(lambda state: self.engine.advance(state, until_us, stream))
 
+    def refresh(self) -> SharedStep:
+        """Compute refreshes that wait."""
+        return self.stepped(self.engine.refresh) if self.waiting else SharedStep()
+
+    @property
+    def windows(self) -> Iterator[WindowsRun]:
+        """The windows that all count: the first state counts for cohorts as well."""
+        known: set[str] = set()
+        for state in self.known:
+            for run in shared_of(state).runs:
+                digest = run.tree.template.digest
+                if run.windows is not None and digest not in known:
+                    known.add(digest)
+                    yield run.windows
+
+    @property
+    def waiting(self) -> int:
+        """How many queries have a refresh that waits for its turn."""
+        return sum(each.waiting for each in self.windows)
+
     def finish(self) -> SharedStep:
         """Complete all that is open: no event will follow."""
         return self.stepped(self.engine.finish)
@@ -243,6 +280,7 @@ class SharedQueries:
         """Take a step with every state, then unite those that have become alike."""
         found = SharedStep()
         for place, state in enumerate(self.states):
+            shared_of(state).is_cohort = place > 0
             self.states[place], reported = step(state)
             found.rows += reported.rows
             if reported.late and not place:

@@ -31,6 +31,8 @@ from eventide.engines.live.sharing.engine import (
     shared_of,
 )
 from eventide.engines.live.sharing.run import StepCounts
+from eventide.engines.live.sharing.turns import RefreshTurns
+from eventide.engines.live.sharing.windows import RefreshDelays
 from eventide.errors import StateLimitError
 from eventide.instants import START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Int64s
@@ -98,7 +100,10 @@ class ManyQueries:
         lateness_us: int = 0,
         max_lag_us: int | None = None,
         max_state_bytes: int | None = None,
+        turns: RefreshTurns | None = None,
     ) -> None:
+        self.turns = turns or RefreshTurns()
+        """When refreshes of periodic queries are computed."""
         self.catalog = catalog
         self.lateness_us = lateness_us
         self.max_lag_us = max_lag_us
@@ -128,7 +133,12 @@ class ManyQueries:
             if alike and each.engine.fits(self.catalog):
                 return each
         engine = SharedEngine.over(
-            streams, self.catalog, self.lateness_us, self.max_lag_us, standing=standing
+            streams,
+            self.catalog,
+            self.lateness_us,
+            self.max_lag_us,
+            standing=standing,
+            turns=self.turns,
         )
         self.shared.append(SharedQueries(engine))
         return self.shared[-1]
@@ -249,6 +259,11 @@ class ManyQueries:
 
     def take(self, arrived: Arrived, reached: Mapping[str, int] = NOTHING_REACHED) -> ManyStep:
         """Take events of some streams that have arrived together."""
+        with self.turns.step(lambda: self.clock_us):
+            return self.taken(arrived, reached)
+
+    def taken(self, arrived: Arrived, reached: Mapping[str, int]) -> ManyStep:
+        """Take events of some streams."""
         found = ManyStep()
         for shared in self.shared:
             own = restricted(arrived, shared.streams)
@@ -267,6 +282,36 @@ class ManyQueries:
 
     def advance(self, until_us: int, stream: str | None = None) -> ManyStep:
         """Move a stream, or all of them, to a time."""
+        with self.turns.step(lambda: self.clock_us):
+            return self.advanced(until_us, stream)
+
+    def refresh(self, *, every: bool = False) -> ManyStep:
+        """Compute refreshes that wait for their turn: every one, or as there is time."""
+        found = ManyStep()
+        self.turns.nothing_waits = every
+        try:
+            with self.turns.step(lambda: self.clock_us):
+                for shared in self.shared:
+                    found.add_shared(shared.refresh())
+        finally:
+            self.turns.nothing_waits = False
+        self.keep_small(found)
+        return found
+
+    @property
+    def delays(self) -> RefreshDelays | None:
+        """How late refreshes were, and how many were left out; None if there are none."""
+        windows = [each for shared in self.shared for each in shared.windows]
+        own = [each.delays for each in windows if each.node.refreshes]
+        return RefreshDelays.of_all(own) if own else None
+
+    @property
+    def waiting(self) -> int:
+        """How many queries have a refresh that waits for its turn."""
+        return sum(each.waiting for each in self.shared)
+
+    def advanced(self, until_us: int, stream: str | None) -> ManyStep:
+        """Move a stream, or all of them."""
         found = ManyStep()
         for shared in self.shared:
             if stream is None or stream in shared.streams:

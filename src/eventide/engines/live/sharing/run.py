@@ -25,6 +25,7 @@ from eventide.plan.check import check_plan
 from eventide.plan.nodes import Scan
 from eventide.plan.sharing.part_rows import PART, PART_NUMBER, is_part
 from eventide.plan.sharing.portion import Portion
+from eventide.plan.sharing.refreshes import Refreshed
 from eventide.plan.sharing.share_windows import WINDOWS
 from eventide.plan.sharing.template import QUERY, Template
 from eventide.plan.tree import remembers
@@ -72,6 +73,15 @@ class TemplateTree:
     def part_streams(self) -> tuple[str, ...]:
         """What the rows of its parts are called."""
         return tuple(leaf.scan.stream for leaf in self.tree.leaves if is_part(leaf.scan))
+
+    @cached_property
+    def may_wait(self) -> bool:
+        """Whether refreshes of some queries may wait while others are computed.
+
+        Changes of an answer are those since the refresh before: they are in order for all.
+        """
+        plan = self.template.plan
+        return isinstance(plan, Refreshed) and plan.report == "rstream"
 
     @property
     def reads_windows(self) -> bool:

@@ -24,7 +24,8 @@ from eventide.engines.live.sharing.known import KnownPortions
 from eventide.engines.live.sharing.numbers import LEAF_BITS, AllNumbers, entries
 from eventide.engines.live.sharing.parts import Reached, unread, with_read, with_readers
 from eventide.engines.live.sharing.run import TemplateRun, TemplateTree
-from eventide.engines.live.sharing.windows import FROM_THE_START
+from eventide.engines.live.sharing.turns import RefreshTurns
+from eventide.engines.live.sharing.windows import FROM_THE_START, WindowsRun
 from eventide.errors import StateError
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.operators.envelope import Owner
@@ -65,6 +66,8 @@ class SharedStates:
 
     finding_seconds: float = 0.0
     """How long the indexes took to find who wants which rows."""
+    is_cohort: bool = False
+    """Whether its queries are to be one with others: their refreshes never wait until then."""
     took_more: bool = False
     """Whether it may have taken events that were late for others."""
     failed: dict[int, Exception] = field(default_factory=dict)
@@ -96,6 +99,8 @@ class SharedTree(Stateful[SharedStates]):
     """The queries that a state which is read may be of, by the digest of their template."""
     channels: Channels = field(default_factory=Channels, compare=False)
     """The sets of queries that take rows together, in all states."""
+    turns: RefreshTurns = field(default_factory=RefreshTurns, compare=False)
+    """When refreshes are computed."""
     reporter: None = field(default=None, init=False)
     ends: bool = True
     """Whether it can be told that no event will follow: standing queries stop at the newest."""
@@ -306,8 +311,12 @@ class SharedTree(Stateful[SharedStates]):
         self.forget_gone(other)
         new = {digest for digest in other.places if digest not in states.places}
         for theirs in other.runs:
-            if theirs.tree.template.digest not in states.places:
-                self.run_of(states, theirs.tree.template).windows = theirs.windows
+            is_new = theirs.tree.template.digest not in states.places
+            ours = self.run_of(states, theirs.tree.template)
+            if is_new:
+                ours.windows = theirs.windows
+            elif ours.windows is not None and theirs.windows is not None:
+                ours.windows.go_on_from(theirs.windows)
         theirs_all = other.numbers.with_parts
         # A part is in both if one of its queries was by itself for a while: it is as far in both.
         twice = states.numbers.here(theirs_all)
@@ -342,7 +351,7 @@ class SharedTree(Stateful[SharedStates]):
             own, least_us = matched.get(place, {}), reached.below(run)
             try:
                 if run.windows is not None and len(run.windows.table):
-                    ended = run.windows.step(events, until_us)
+                    ended = self.refreshed(states, run, run.windows, events, until_us)
                     own |= self.of_windows(states, run, ended)
                     least_us = run.windows.reached(until_us)
                 inputs = self.inputs_of(run, events, own)
@@ -355,6 +364,7 @@ class SharedTree(Stateful[SharedStates]):
                 reached.note(run)
             if inputs is None:
                 continue
+            self.turns.refreshed()
             rows_in = sum(each.num_rows for each in inputs)
             run.done.add(perf_counter() - started, rows_in, output.num_rows)
             if run.tree.template.channels and output.num_rows:
@@ -368,6 +378,23 @@ class SharedTree(Stateful[SharedStates]):
             if output.num_rows:
                 emitted.append(TemplateRows(run.tree.template, output, run.tree.columns))
         return states, tuple(emitted)
+
+    def refreshed(
+        self,
+        states: SharedStates,
+        run: TemplateRun,
+        windows: WindowsRun,
+        events: Mapping[str, pa.RecordBatch],
+        until_us: int,
+    ) -> pa.RecordBatch:
+        """Return the windows that have ended; of refreshes those that have their turn."""
+        if not (windows.node.refreshes and self.turns.is_timed):
+            return windows.step(events, until_us)
+        windows.take(events, until_us, self.turns.stretch)
+        self.turns.refreshing()
+        may_wait = run.tree.may_wait and not states.is_cohort
+        nothing = {windows.stream: events[windows.stream].slice(0, 0)}
+        return windows.step(nothing, until_us, self.turns.turn(until_us, may_wait=may_wait))
 
     def passed_on(
         self, states: SharedStates, run: TemplateRun, rows: pa.RecordBatch, matched: Matched

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,8 @@ from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.operator import Operator, Size
 from eventide.operators.sharing.refreshes import ReportRefreshes
-from eventide.operators.sharing.windows import AggregateManyWindows
+from eventide.operators.sharing.turns import AT_ONCE, RefreshTurn, not_now
+from eventide.operators.sharing.windows import AggregateManyWindows, ManyWindowsState, near
 from eventide.operators.state import join_parts, split_parts
 from eventide.operators.tree import OperatorTree, States
 from eventide.plan.nodes import Scan, scans_of
@@ -58,6 +59,18 @@ class RefreshDelays:
     most_us: int = 0
     overdue: int = 0
     """How many of them were of refreshes after which the next one was due as well."""
+    left_out: int = 0
+    """How many refreshes were left out because periods were stretched."""
+
+    @classmethod
+    def of_all(cls, every: Sequence[RefreshDelays]) -> RefreshDelays:
+        """Return those of several windows together."""
+        return cls(
+            sum(each.rows for each in every),
+            max((each.most_us for each in every), default=0),
+            sum(each.overdue for each in every),
+            sum(each.left_out for each in every),
+        )
 
     def add(self, ended: pa.RecordBatch, until_us: int) -> None:
         """Note the rows of refreshes that are computed when time has come to an instant."""
@@ -108,14 +121,55 @@ class WindowsRun:
         """Whether all of these queries are in the table."""
         return all(number in self.table for number in numbers.tolist())
 
-    def step(self, events: Mapping[str, pa.RecordBatch], until_us: int) -> pa.RecordBatch:
-        """Take the events before an instant; return the windows that have ended."""
-        leaf = self.tree.leaves[0]
-        rows = within(events[self.stream].select(leaf.schema.names), leaf.scan.time_range)
-        self.states, ended = self.tree.step(self.states, (rows,), until_us)
+    @property
+    def operator(self) -> AggregateManyWindows:
+        """Its only operator."""
+        return cast("AggregateManyWindows", self.tree.operators[0])
+
+    @property
+    def state(self) -> ManyWindowsState:
+        """The state of the operator."""
+        return cast("ManyWindowsState", self.states[0])
+
+    def take(self, events: Mapping[str, pa.RecordBatch], until_us: int, stretch: int) -> None:
+        """Take the events before an instant, and let what is due wait."""
+        self.state.turn = not_now(stretch)
+        self.stepped(events[self.stream], until_us)
+
+    def step(
+        self, events: Mapping[str, pa.RecordBatch], until_us: int, turn: RefreshTurn = AT_ONCE
+    ) -> pa.RecordBatch:
+        """Take the events before an instant; return the windows that have ended.
+
+        A turn says which refreshes are computed; windows that are reported once always are.
+        """
+        self.state.turn = turn if self.node.refreshes else AT_ONCE
+        ended = self.stepped(events[self.stream], until_us)
         if self.node.refreshes and ended.num_rows and until_us != END_OF_TIME_US:
             self.delays.add(ended, until_us)
+        self.delays.left_out += self.state.left_out
+        self.state.left_out = 0
         return ended
+
+    def stepped(self, events: pa.RecordBatch, until_us: int) -> pa.RecordBatch:
+        """Take a step of the operator."""
+        leaf = self.tree.leaves[0]
+        rows = within(events.select(leaf.schema.names), leaf.scan.time_range)
+        self.states, ended = self.tree.step(self.states, (rows,), until_us)
+        return ended
+
+    @property
+    def waiting(self) -> int:
+        """How many queries have a refresh that is due and waits for its turn."""
+        state = self.state
+        closed_us = near(state.closed_us)
+        if not self.node.refreshes or state.next_due > closed_us:
+            return 0
+        return sum(due <= closed_us for due in self.operator.due_of(state).values())
+
+    def go_on_from(self, other: WindowsRun) -> None:
+        """Take over what is next for the queries of another state, which becomes one with this."""
+        self.operator.set_due_of(self.state, other.operator.due_of(other.state))
 
     def reached(self, until_us: int) -> int:
         """Return the instant before which all windows are reported."""
