@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -191,3 +193,42 @@ def test_thousands_of_mutated_documents() -> None:
         assert ET.fromstring(document) is not None
     assert read > 500
     assert named == refused > 500
+
+
+def test_a_killed_process_loses_no_document(tmp_path: Path) -> None:
+    """A child appends and says so, until it is killed in the middle of whatever it does."""
+    blog = ev.open(tmp_path / "db").create_stream("blog", format="xml")
+    assert len(blog) == 0
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            stream = ev.open(tmp_path / "db").stream("blog")
+            for number in range(1_000_000):
+                stream.append(f"<n>{number}</n>")
+                os.write(writing, b".")
+        finally:
+            os._exit(1)
+    os.close(writing)
+    said = b""
+    while len(said) < 20 and (more := os.read(reading, 100)):
+        said += more
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    while more := os.read(reading, 1_000):
+        said += more
+    os.close(reading)
+    found = stored(ev.open(tmp_path / "db").stream("blog"))
+    assert 20 <= len(said) <= len(found) <= len(said) + 1
+    assert found == [b"<n>%d</n>" % number for number in range(len(found))]
+
+
+def test_a_feed_takes_documents(tmp_path: Path) -> None:
+    blog = ev.open(tmp_path / "db").create_stream("blog", format="xml")
+    with blog.feed() as feed:
+        tickets = [feed.put("<a/>"), feed.put([b"<b/>", "<c/>"])]
+        with pytest.raises(IngestError, match="mismatched tag"):
+            feed.put("<a></b>")
+        for ticket in tickets:
+            ticket.result()
+    assert sorted(stored(blog)) == [b"<a/>", b"<b/>", b"<c/>"]

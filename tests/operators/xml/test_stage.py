@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -114,3 +116,22 @@ def test_a_document_of_too_many_ways_is_refused(monkeypatch: pytest.MonkeyPatch)
     stage = PathStage([AskedPattern.of_variables(parse_pattern("s//a//b//c//d").pattern.root)])
     with pytest.raises(EvaluationError, match="more ways than are followed"):
         list(stage.find([b"<a><b><c><d><a><b><c><d/></c></b></a></d></c></b></a>"]))
+
+
+def test_threads_share_what_is_learned() -> None:
+    """Slices of a query run in threads, and find sets of states at the same time."""
+    choose = random.Random(7)
+    names = ["a", "b", "c", "d"]
+
+    def document() -> bytes:
+        path = [choose.choice(names) for _ in range(choose.randrange(1, 9))]
+        text = "".join(f"<{name}>" for name in path)
+        return (text + "".join(f"</{name}>" for name in reversed(path))).encode()
+
+    paths = ("s//a//b->x", "s/a/b//c->x", "s//c[.//a]//d->x", "s//*/a->x")
+    asked = [AskedPattern.of_variables(parse_pattern(path).pattern.root) for path in paths]
+    parts = [[document() for _ in range(40)] for _ in range(16)]
+    stage = PathStage(asked)
+    with ThreadPoolExecutor(4) as threads:
+        rows = list(threads.map(lambda part: found(stage, part, len(asked)), parts))
+    assert rows == [wanted(asked, part) for part in parts]
