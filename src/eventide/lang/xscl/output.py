@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
 from eventide.errors import ParseError, Span
@@ -60,10 +60,11 @@ def constructed(text: str, part: Span, sides: PatternSides) -> OutputDocument:
     """
     start = part.start + len(part.of(text)) - len(part.of(text).lstrip())
     written = text[start : part.end]
-    _require_well_formed(_HOLE.sub("", written), Span(start, part.end))
+    holes = list(_HOLE.finditer(written))
+    quoted = _quoted_holes(written, holes, Span(start, part.end))
     pieces: list[str | OutputNode] = []
     place = 0
-    for hole in _HOLE.finditer(written):
+    for number, hole in enumerate(holes):
         span = Span(start + hole.start(), start + hole.end())
         content = _CONTENT.fullmatch(hole[1])
         if content is None:
@@ -71,17 +72,45 @@ def constructed(text: str, part: Span, sides: PatternSides) -> OutputDocument:
             raise ParseError(message, span=span, hint='write {a}, or who="{a}" in an attribute')
         name = content[1] or content[2]
         side = sides.side_of(name, span)
-        in_tag = written.rfind("<", 0, hole.start()) > written.rfind(">", 0, hole.start())
+        as_text = number in quoted or content[1] is None
         pieces.append(written[place : hole.start()])
-        pieces.append(OutputNode(side, sides.name(side, name), in_tag or content[1] is None))
+        pieces.append(OutputNode(side, sides.name(side, name), as_text))
         place = hole.end()
     pieces.append(written[place:])
     return OutputDocument(tuple(piece for piece in pieces if piece != ""))
 
 
-def _require_well_formed(document: str, span: Span) -> None:
+def _quoted_holes(written: str, holes: Sequence[re.Match[str]], span: Span) -> set[int]:
+    """Return which holes are in values of attributes; the others have to be in texts.
+
+    A parser reads the document with marks in the holes, and says where it finds them.
+    """
+    mark = next(chr(each) for each in range(0xE000, 0xF8FF) if chr(each) not in written)
+    pieces, place = [], 0
+    for number, hole in enumerate(holes):
+        pieces += [written[place : hole.start()], f"{mark}{number}{mark}"]
+        place = hole.end()
+    marks = re.compile(f"{mark}(\\d+){mark}")
+    quoted: set[int] = set()
+    texts: list[str] = []
+
+    def start_element(_: str, attributes: dict[str, str]) -> None:
+        if "xmlns" in attributes:
+            message = "a default namespace would be that of the nodes inside as well"
+            raise ParseError(message, span=span, hint='give it a prefix: xmlns:p="…"')
+        quoted.update(int(each) for value in attributes.values() for each in marks.findall(value))
+
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = start_element
+    parser.CharacterDataHandler = texts.append
     try:
-        expat.ParserCreate().Parse(document, True)
+        parser.Parse("".join((*pieces, written[place:])), True)
     except expat.ExpatError as error:
         message = f"the document behind SELECT is not well-formed: {expat.ErrorString(error.code)}"
         raise ParseError(message, span=span, hint="braces stand in texts and attributes") from None
+    found = len(quoted) + len(marks.findall("".join(texts)))
+    if found < len(holes) or "<![CDATA[" in written:
+        message = "braces stand in texts and in values of attributes"
+        raise ParseError(message, span=span, hint="leave comments and CDATA out")
+    return quoted

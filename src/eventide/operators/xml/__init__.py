@@ -17,4 +17,5 @@ edge_stage.py     documents → the nodes of all edges
 bound_nodes.py    these nodes, and what joins give
 join_documents.py the operator: documents join those of a window before them
 written.py        its state as bytes
+written_nodes.py  rows → texts of nodes, or documents put together
 """
