@@ -14,7 +14,7 @@ import pyarrow as pa
 from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.ordering import ranges
-from eventide.operators.columns import concat_batches
+from eventide.operators.columns import at_places, concat_batches, rows_at
 from eventide.operators.key_parts import KeyOrder
 
 
@@ -56,12 +56,11 @@ class HeldRows:
         by_key = self.by_key
         counts = by_key.offsets[1:][keys] - by_key.offsets[keys]
         places = by_key.order[ranges(by_key.offsets[keys], counts)]
-        chosen = to_arrow(keys)
         return replace(
             self,
-            rows=self.rows.take(to_arrow(places)),
+            rows=rows_at(self.rows, places),
             codes=np.repeat(np.arange(len(keys), dtype=np.int32), counts),
-            keys=tuple(key.take(chosen) for key in self.keys),
+            keys=tuple(at_places(key, keys) for key in self.keys),
             count=len(keys),
         )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.ordering import ranges
 from eventide.kernels.patterns.remainder import DUE, FACTS, KEPT, RestRules, keep_rest
 from eventide.kernels.patterns.tables import Partitions
+from eventide.operators.columns import rows_at
 from eventide.operators.key_parts import KeyColumns
 from eventide.operators.patterns.masks import RowsByKey
 from eventide.operators.patterns.state import MatchState
@@ -38,7 +38,7 @@ def remainder(
     all_rows = kept == by_key.rows.num_rows and by_key.in_key_order
     unchanged = count == len(by_key.offsets) - 1 and keys.places is None
     after = MatchState(
-        by_key.rows if all_rows else by_key.rows.take(to_arrow(rows[:kept])),
+        by_key.rows if all_rows else rows_at(by_key.rows, rows[:kept]),
         keys.columns if unchanged else keys.take(stayed),
         facts,
         matched,

@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.arrays import to_arrow
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.kernels.patterns.remainder import BEGIN, DUE, KEPT
-from eventide.operators.columns import concat_batches
+from eventide.operators.columns import at_places, concat_batches, rows_at
 from eventide.schema import TS
 
 
@@ -80,11 +79,10 @@ class MatchState:
     def take(self, keys: Int64s) -> Self:
         """Return the state of some keys, by number."""
         places = ranges(self.starts[keys], self.kept[keys])
-        chosen = to_arrow(keys)
         return replace(
             self,
-            rows=self.rows.take(to_arrow(places)),
-            keys=tuple(key.take(chosen) for key in self.keys),
+            rows=rows_at(self.rows, places),
+            keys=tuple(at_places(key, keys) for key in self.keys),
             facts=self.facts.take(keys, axis=1),
             matched=self.matched[places] if len(self.matched) else self.matched,
         )
