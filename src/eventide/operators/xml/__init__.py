@@ -4,6 +4,7 @@ asked.py      what is asked of documents: patterns, and views of them
 trie.py       the paths of all patterns as one automaton
 state_sets.py the sets of its states that occur in documents, found as they come
 tables.py     patterns and views as arrays
+read_once.py  small batches are read once for all queries
 stage.py      documents → tuples of nodes, by one kernel for all patterns
 witnesses.py  the operator: the witnesses of one pattern as rows
 

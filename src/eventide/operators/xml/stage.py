@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from eventide.documents.read import MOST_LEVELS, read_documents
+from eventide.documents.read import MOST_LEVELS
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.xml.arrays import (
@@ -26,6 +26,7 @@ from eventide.kernels.xml.arrays import (
 from eventide.kernels.xml.search import search
 from eventide.kernels.xml.values import copy_values
 from eventide.operators.xml.asked import AskedPattern
+from eventide.operators.xml.read_once import nodes_of
 from eventide.operators.xml.state_sets import StateSets
 from eventide.operators.xml.tables import AskedTables, tables_of
 
@@ -92,7 +93,7 @@ class PathStage:
 
     def find(self, documents: Sequence[bytes | None]) -> Iterator[FoundTuples]:
         """Yield what is found, a part of the documents after the other."""
-        yield from self.find_in(read_documents(documents))
+        yield from self.find_in(nodes_of(documents))
 
     def find_in(self, tree: Nodes) -> Iterator[FoundTuples]:
         """Yield what is found in documents that are read already."""
