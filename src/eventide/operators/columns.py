@@ -175,7 +175,7 @@ def encode_keys(columns: Sequence[pa.Array], length: int) -> Numbered:
     first = np.full(count, -1, np.int64)
     first_by_group(codes, first)
     # The first row of each code provides the values of its key.
-    return codes, [at_places(column, first) for column in columns], count
+    return codes, [column.take(to_arrow(first)) for column in columns], count
 
 
 def encode_more(known: Sequence[pa.Array], columns: Sequence[pa.Array], length: int) -> Numbered:

@@ -35,7 +35,7 @@ from eventide.operators.checking import (
     require_instant,
     require_within,
 )
-from eventide.operators.columns import at_places, concat_batches, encode_keys, rows_at, with_later
+from eventide.operators.columns import concat_batches, encode_keys, with_later
 from eventide.operators.dividing import Wanted, query_place
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Size
@@ -150,7 +150,7 @@ class AggregateWindows(Stateful[WindowState]):
     def combine(self, partials: pa.RecordBatch) -> pa.RecordBatch:
         """Return all windows of partials that were lifted elsewhere, in any order."""
         order = np.argsort(int64s(partials.column(PANE)), kind="stable")
-        merged = self.merge(rows_at(partials, order))
+        merged = self.merge(partials.take(to_arrow(order)))
         return self.close(merged, START_OF_TIME_US, END_OF_TIME_US)
 
     def of_keys(self, state: WindowState, wanted: Wanted) -> WindowState:
@@ -231,7 +231,8 @@ class AggregateWindows(Stateful[WindowState]):
         group_of_key = np.full(count, -1, np.int64)
         found = group_by_pane(ts, codes, self.pane_us, group_of_key, of_row, panes, key_of)
         groups = Groups(frozen(of_row), found)
-        arrays = [at_places(key, key_of[:found]) for key in distinct] + [to_arrow(panes[:found])]
+        key_rows = to_arrow(key_of[:found])
+        arrays = [key.take(key_rows) for key in distinct] + [to_arrow(panes[:found])]
         arrays += chain.from_iterable(merge(groups))
         return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
 
@@ -287,7 +288,7 @@ class AggregateWindows(Stateful[WindowState]):
             accumulator.of_frames([part.take(in_order) for part in parts], frames)
             for accumulator, parts in zip(self.accumulators, columns, strict=True)
         ]
-        return self.rows([at_places(key, key_of) for key in distinct], window_starts, answers)
+        return self.rows([key.take(to_arrow(key_of)) for key in distinct], window_starts, answers)
 
     def frames(
         self, panes: Int64s, offsets: Int64s, starts: TimeRange
