@@ -13,6 +13,7 @@ Joins of documents with equal values, for all queries at once:
 asked_edges.py    which pairs of nodes queries ask the path stage for
 pair_table.py     numbers of pairs, for Python and for kernels
 tries.py          the queries of each template as a trie of edges
+join_rows.py      what queries of the same way have in common
 join_queries.py   the queries, which come and go
 edge_stage.py     documents → the nodes of all edges
 bound_nodes.py    these nodes, and what joins give

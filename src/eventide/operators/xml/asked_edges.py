@@ -62,11 +62,13 @@ class AskedEdges:
         self._uses[number] += 1
         return number
 
-    def leave(self, number: int) -> None:
-        """Note that one query less asks for an edge."""
+    def leave(self, number: int) -> bool:
+        """Note that one query less asks for an edge; return whether any still does."""
         self._uses[number] -= 1
-        if not self._uses[number]:
-            del self._numbers[self._edges.pop(number)], self._uses[number]
+        if self._uses[number]:
+            return True
+        del self._numbers[self._edges.pop(number)], self._uses[number]
+        return False
 
     @property
     def edges(self) -> Mapping[int, AskedEdge]:

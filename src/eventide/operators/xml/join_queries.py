@@ -18,10 +18,11 @@ from eventide.errors import PlanError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.xml.document_log import NONE
 from eventide.kernels.xml.join_programs import JoinPrograms, JoinSpace
-from eventide.kernels.xml.joined_rows import QUERY, SINCE, WITHIN
+from eventide.kernels.xml.joined_rows import WITHIN
 from eventide.operators.xml.asked_edges import AskedEdge, AskedEdges
+from eventide.operators.xml.join_rows import JoinRow, JoinRows
 from eventide.operators.xml.pair_table import Pair, PairTable
-from eventide.operators.xml.tries import JoinTrie, grown, unlink
+from eventide.operators.xml.tries import JoinTrie, grown
 from eventide.plan.xml.document_joins import DocumentJoin
 from eventide.plan.xml.graph_templates import GraphTemplate, JoinStep, StepKind, template_of
 from eventide.plan.xml.join_graphs import GraphNode, join_graph
@@ -32,28 +33,13 @@ _REMEMBERED = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class JoinRow:
-    """What queries have in common that go the same way and select the same nodes."""
-
-    node: int
-    ordered: bool
-    turned: bool
-    """Whether the newer document is the one on the left."""
-    selected: tuple[int, ...]
-    is_exact: bool
-    """Whether all nodes are selected: then no two matches give the same row."""
-
-
-@dataclass(frozen=True, slots=True)
 class KnownJoin:
-    """A query that is there: its rows, the edges and pairs that it uses, and its templates."""
+    """A query that is there: its places in rows, and what it uses."""
 
-    rows: tuple[int, ...]
+    places: tuple[int, ...]
     edges: tuple[int, ...]
     pairs: tuple[Pair, ...]
     templates: tuple[GraphTemplate, ...]
-    within_us: int
-    since: int
 
 
 class JoinQueries:
@@ -67,11 +53,8 @@ class JoinQueries:
         self._pairs = PairTable()
         self._pair_uses: Counter[Pair] = Counter()
         self._free_pairs: list[int] = []
-        self._row_numbers: dict[JoinRow, int] = {}
-        self._rows: dict[int, JoinRow] = {}
-        self._row_uses: Counter[int] = Counter()
-        self._free_rows: list[int] = []
-        self._next_row = np.full(16, NONE, np.int32)
+        self._rows = JoinRows()
+        self._variables = np.full(16, NONE, np.int32)
         self._known: dict[int, KnownJoin] = {}
         self._templates: Counter[GraphTemplate] = Counter()
 
@@ -96,26 +79,27 @@ class JoinQueries:
         if number in self._known:
             message = f"query {number} joins documents already"
             raise PlanError(message)
-        rows: list[int] = []
+        places: list[int] = []
         edges: list[int] = []
         pairs: list[Pair] = []
         templates: list[GraphTemplate] = []
-        for turned in (False,) if join.ordered else (False, True):
-            rows.append(self._way(join, turned, edges, pairs, templates))
         within = min(join.within_us, LONGEST_US)
-        self._known[number] = KnownJoin(
-            tuple(rows), tuple(edges), tuple(pairs), tuple(templates), within, since
-        )
+        for turned in (False,) if join.ordered else (False, True):
+            row = self._way(join, turned, edges, pairs, templates)
+            places.append(self._rows.ask(row, self._trie, within, since, number))
+        self._known[number] = KnownJoin(tuple(places), tuple(edges), tuple(pairs), tuple(templates))
         self._templates.update(templates)
+        self._variables = grown(self._variables, self.edges.count)
         self._changed()
 
     def drop(self, number: int) -> None:
         """Drop a query."""
         known = self._known.pop(number)
-        for row in known.rows:
-            self._leave_row(row)
+        for place in known.places:
+            self._rows.leave(place, self._trie)
         for edge in known.edges:
-            self.edges.leave(edge)
+            if not self.edges.leave(edge):
+                self._variables[edge] = NONE
         for pair in known.pairs:
             self._leave_pair(pair)
         self._templates -= Counter(known.templates)
@@ -128,20 +112,22 @@ class JoinQueries:
         edges: list[int],
         pairs: list[Pair],
         templates: list[GraphTemplate],
-    ) -> int:
-        """Return the row of a query for one order of documents; one more query has it."""
+    ) -> JoinRow:
+        """Return the row of a query for one order of documents; one more query goes its way."""
         graph = join_graph(join.turned() if turned else join)
         template, places = template_of(graph)
         lefts = len(graph.left)
         nodes = (*graph.left, *(_behind(node, lefts) for node in graph.right))
-        way, slots = _way_of(template)
+        steps, way, slots = _way_of(template)
         variables: dict[int, int] = {}
         for node in {node for pair in template.equal for node in pair}:
             path = nodes[places[node]].path
-            variables[node] = self.edges.take(AskedEdge(path, len(path.steps) - 1))
-            edges.append(variables[node])
+            variable = self.edges.take(AskedEdge(path, len(path.steps) - 1))
+            self._variables = grown(self._variables, variable + 1)
+            self._variables[variable] = variables[node] = variable
+            edges.append(variable)
         keys: list[int] = []
-        for step in template.steps():
+        for step in steps:
             if step.kind == StepKind.EQUAL:
                 pair = variables[step.one], variables[step.other]
                 pairs.append(pair)
@@ -156,27 +142,7 @@ class JoinQueries:
         right = tuple(bound[lefts + place] for place in graph.selected[1])
         selected = (*right, *left) if turned else (*left, *right)
         exact = len({*selected}) == len(nodes)
-        return self._take_row(JoinRow(end, join.ordered, turned, selected, exact))
-
-    def _take_row(self, row: JoinRow) -> int:
-        number = self._row_numbers.get(row)
-        if number is None:
-            number = self._free_rows.pop() if self._free_rows else len(self._rows)
-            self._row_numbers[row], self._rows[number] = number, row
-            self._next_row = grown(self._next_row, number + 1)
-            self._next_row[number] = self._trie.first_row[row.node]
-            self._trie.first_row[row.node] = number
-        self._row_uses[number] += 1
-        return number
-
-    def _leave_row(self, number: int) -> None:
-        row = self._rows[number]
-        self._row_uses[number] -= 1
-        if not self._row_uses[number]:
-            del self._rows[number], self._row_numbers[row], self._row_uses[number]
-            self._free_rows.append(number)
-            unlink(self._trie.first_row, row.node, self._next_row, number)
-        self._trie.leave(row.node)
+        return JoinRow(end, join.ordered, turned, selected, exact)
 
     def _take_pair(self, pair: Pair) -> int:
         number = self._pairs.get(pair)
@@ -197,7 +163,7 @@ class JoinQueries:
 
     def _changed(self) -> None:
         self.version += 1
-        for name in ("programs", "asking", "turned", "reach_us"):
+        for name in ("programs", "reach_us"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -205,31 +171,15 @@ class JoinQueries:
         """The longest time between two documents of any query."""
         return int(self.asking[1][:, WITHIN].max(initial=0))
 
-    @cached_property
+    @property
     def asking(self) -> tuple[Int64s, Int64s]:
         """Where the queries of each row begin, and the queries, the longest time first."""
-        known = [
-            (row, -each.within_us, each.since, number)
-            for number, each in self._known.items()
-            for row in each.rows
-        ]
-        table = np.array(known, np.int64).reshape(-1, 4)
-        table = table[np.lexsort((table[:, 3], table[:, 1], table[:, 0]))]
-        starts = np.searchsorted(table[:, 0], np.arange(len(self._row_space) + 1))
-        asking = np.empty((len(table), 3), np.int64)
-        asking[:, WITHIN], asking[:, SINCE] = -table[:, 1], table[:, 2]
-        asking[:, QUERY] = table[:, 3]
-        return starts, asking
+        return self._rows.asking
 
     @property
-    def _row_space(self) -> range:
-        return range(max(self._rows, default=-1) + 1)
-
-    @cached_property
     def turned(self) -> Bools:
         """By row: whether the newer document is the one on the left."""
-        rows = self._rows
-        return np.array([row in rows and rows[row].turned for row in self._row_space], np.bool_)
+        return self._rows.turned
 
     @property
     def space(self) -> JoinSpace:
@@ -242,51 +192,41 @@ class JoinQueries:
     @cached_property
     def programs(self) -> JoinPrograms:
         """The arrays for kernels."""
-        trie, rows, space = self._trie, self._rows, self._row_space
-        starts, asking = self.asking
-        width = max((len(row.selected) for row in rows.values()), default=0)
-        bounds = np.full((len(space), 2), (1, 0), np.int64)
-        selected = np.full((len(space), width), NONE, np.int32)
-        exact = np.zeros(len(space), np.bool_)
-        for number, row in rows.items():
-            bounds[number] = int(row.ordered), asking[starts[number], WITHIN]
-            selected[number, : len(row.selected)] = row.selected
-            exact[number] = row.is_exact
-        variables = np.full(max(self.edges.count, 1), NONE, np.int32)
-        for number, edge in self.edges.edges.items():
-            if edge.is_variable:
-                variables[number] = number
+        trie, rows = self._trie, self._rows
         return JoinPrograms(
             self._pairs.table,
-            variables,
+            self._variables,
             trie.children.table,
             trie.steps,
-            grown(trie.first_nodes, max(1, len(self._pairs) + len(self._free_pairs))),
+            grown(trie.first_nodes, len(self._pairs) + len(self._free_pairs)),
             trie.step_of,
             trie.first_branch,
             trie.next_branch,
             trie.first_row,
-            self._next_row,
-            bounds,
-            selected,
-            exact,
+            rows.following,
+            rows.bounds,
+            rows.selected,
+            rows.exact,
         )
 
 
 @lru_cache(_REMEMBERED)
-def _way_of(template: GraphTemplate) -> tuple[tuple[tuple[JoinStep, bool], ...], dict[int, int]]:
-    """Return the steps of a template and on which side each is, and where its nodes are bound.
+def _way_of(
+    template: GraphTemplate,
+) -> tuple[tuple[JoinStep, ...], tuple[tuple[JoinStep, bool], ...], dict[int, int]]:
+    """Return the steps of a template, the same as a way, and where its nodes are bound.
 
     Nodes are bound one behind the other, as steps come to them.
     """
     slots: dict[int, int] = {}
     way = []
-    for step in template.steps():
+    steps = template.steps()
+    for step in steps:
         one = slots.setdefault(step.one, len(slots))
         other = slots.setdefault(step.other, len(slots))
         bound = JoinStep(step.kind, one, other, step.one_known, step.other_known)
         way.append((bound, step.one >= template.lefts))
-    return tuple(way), slots
+    return steps, tuple(way), slots
 
 
 def _behind(node: GraphNode, lefts: int) -> GraphNode:
