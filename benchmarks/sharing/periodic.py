@@ -25,6 +25,8 @@ from benchmarks.pages import PERIODIC, write_section
 from benchmarks.promises import Figure
 from benchmarks.race import Target, at_least, at_most
 from benchmarks.report import Machine, as_line, facts
+from benchmarks.sharing.deadlines import Met, deadlines_met
+from benchmarks.sharing.isolation import Isolation, isolation
 from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.engines.live.sharing.engine import shared_of
 from eventide.engines.live.sharing.many import ManyQueries
@@ -51,6 +53,9 @@ SAMPLE = 12
 """So many queries are run by themselves; what all would take is found from these."""
 ALONE_S = 3
 """So many seconds are timed of a query that runs by itself."""
+OVERLOAD = 1.3
+"""A second of events takes a machine that is too slow so many seconds."""
+ON_TIME = 0.99
 LEAST = 100.0
 """How many times as much time and memory a query for each has to take."""
 SCHEMA = Schema.of({"host": "string", "service": "int64", "level": "int64", "load": "float64"})
@@ -187,6 +192,8 @@ class PeriodicSizes:
     queries: int
     before_s: int
     seconds: int
+    schedules: int = 1_000_000
+    """Of reads of windows, and of what overwrites their panes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +217,12 @@ class PeriodicMeasured:
     """With one operator for each different window and condition."""
     asked_s: float
     """Those of DuckDB, which answers each refresh from the events."""
+    kept_up: Met
+    """What is on time with as much time as there is."""
+    waited: Met
+    stretched: Met
+    """On a machine that is too slow: if events wait, and if periods stretch."""
+    reads: Isolation
 
 
 def shared_seconds(shared: Shared, first_s: int, seconds: int) -> tuple[list[float], int]:
@@ -281,6 +294,7 @@ def measured(sizes: PeriodicSizes, sample: int) -> PeriodicMeasured:
     shared.begin()
     shared.fill(before_s)
     took, rows = shared_seconds(shared, before_s, seconds)
+    kept_up, waited, stretched = on_time(shared, before_s + seconds, seconds, sum(took) / seconds)
     step = max(1, len(asked) // sample)
     some = list(islice(asked, 0, None, step))
     found = [alone(each, min(each.size_s, before_s), ALONE_S) for each in some]
@@ -301,6 +315,40 @@ def measured(sizes: PeriodicSizes, sample: int) -> PeriodicMeasured:
         each_groups * count,
         each_s * different,
         by_event * held,
+        kept_up,
+        waited,
+        stretched,
+        isolation(sizes.schedules),
+    )
+
+
+def on_time(shared: Shared, first_s: int, seconds: int, second_s: float) -> tuple[Met, Met, Met]:
+    """Return what is on time of refreshes: on this machine, and on one that is too slow.
+
+    There, as events wait, and as periods stretch: behind the time in which they do.
+    """
+    slides = [each.slide_s for each in shared.asked]
+    slower = OVERLOAD / second_s
+
+    def batches(second: int) -> pa.RecordBatch:
+        rows = events(second, 1, RATE, shared.seq)
+        shared.seq += rows.num_rows
+        return rows
+
+    def met(slower: float, begin_s: int, count: int, *, stretches: bool) -> Met:
+        return deadlines_met(
+            shared.many,
+            slides,
+            batches,
+            range(begin_s, begin_s + count),
+            slower,
+            stretches=stretches,
+        )
+
+    return (
+        met(1.0, first_s, seconds, stretches=True),
+        met(slower, first_s + seconds, 2 * seconds, stretches=False),
+        met(slower, first_s + 3 * seconds, 2 * seconds, stretches=True),
     )
 
 
@@ -315,6 +363,23 @@ def figures(found: PeriodicMeasured) -> list[Figure]:
         figure(f"{many}, time", "one each window", per_window, found.window_s / found.second_s),
         figure(f"{many}, time", "DuckDB, re-asked", per_window, found.asked_s / found.second_s),
         figure(f"{many}, slowest step, s", "", at_most(1.0), found.slowest_s),
+        figure(f"{many}, rows on time", "", at_least(1.0), found.kept_up.share),
+        figure(
+            f"{many}, rows on time, machine too slow", "", at_least(ON_TIME), found.stretched.share
+        ),
+        *read_figures(found.reads),
+    ]
+
+
+def read_figures(found: Isolation) -> list[Figure]:
+    """Return what has to hold of reads of windows whose panes are overwritten."""
+    case = f"{found.schedules:,} schedules of reads, begun again"
+    fewer = found.aborted_any / max(found.aborted_youngest, 1)
+    slowly = f"{case}, at most one slide between two"
+    ways, none = (at_least(1.0), at_most(0.0))
+    return [
+        Figure(case, "youngest first", "oldest first", ways, fewer, ways.met_by(fewer)),
+        Figure(slowly, "youngest first", "", none, found.aborted_slowly, found.aborted_slowly == 0),
     ]
 
 
@@ -337,6 +402,15 @@ def lines(found: PeriodicMeasured) -> Iterator[tuple[str, str]]:
     yield "MB of groups, one query for each", f"{found.alone_groups / 1e6:,.0f}"
     yield "s for a second of events, one for each window", f"{found.window_s:,.0f}"
     yield "s for a second of events, DuckDB re-asked", f"{found.asked_s:,.0f}"
+    reads = found.reads
+    yield "schedules of reads while panes are overwritten", f"{reads.schedules:,}"
+    yield "reads begun again, oldest pane first", f"{reads.aborted_any:,}"
+    yield "reads begun again, youngest pane first", f"{reads.aborted_youngest:,}"
+    yield "panes taken back instead", f"{reads.taken_back:,}"
+    yield "rows on time", f"{found.kept_up.share:.2%}"
+    for what, met in (("events wait", found.waited), ("periods stretch", found.stretched)):
+        text = f"{met.share:.2%}; {met.behind_s:.1f} s behind, periods × {met.stretch}"
+        yield f"rows on time on a machine that is too slow, {what}", text
 
 
 def run_periodic(screen: Console, machine: Machine, sizes: PeriodicSizes, *, write: bool) -> None:
@@ -364,7 +438,10 @@ def periodic_section(found: PeriodicMeasured, machine: Machine, sizes: PeriodicS
             f"{ALONE_S} s. Most of what a query alone remembers are the events since its last",
             "refresh, here those; its groups are what remains. DuckDB is found from one refresh of",
             "each of these queries over 10 s of events in memory, in proportion to the events in",
-            "the windows.",
+            "the windows. On a machine that is too slow, a step takes so many times its time that",
+            f"a second of events takes {OVERLOAD} s; the second half of its seconds counts. Reads",
+            "of 20 panes beside updates, three of ten steps, are of the protocol of the thesis:",
+            "nothing here is overwritten while it is read.",
         )
     )
     rows = list(lines(found))

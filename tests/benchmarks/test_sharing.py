@@ -46,10 +46,12 @@ def test_the_report_renders() -> None:
 
 def test_periodic_queries_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(periodic, "RATE", 500)
-    sizes = periodic.PeriodicSizes(20, 40, 11)
+    sizes = periodic.PeriodicSizes(20, 40, 11, schedules=1_000)
     found = periodic.measured(sizes, 2)
     assert found.rows > 0
     assert found.nbytes > 0
-    assert len(periodic.figures(found)) == 6
+    assert len(periodic.figures(found)) == 10
+    assert found.kept_up.rows > 0
+    assert found.waited.rows > 0
     section = periodic.periodic_section(found, Machine.here(), sizes)
     assert "synopses" in section

@@ -165,7 +165,10 @@ class WindowsRun:
         closed_us = near(state.closed_us)
         if not self.node.refreshes or state.next_due > closed_us:
             return 0
-        return sum(due <= closed_us for due in self.operator.due_of(state).values())
+        known = len(state.births)
+        waits = (state.due <= closed_us) & (state.births == self.table.births[:known])
+        _, offsets = self.table.members
+        return int(np.diff(offsets)[:known][waits].sum())
 
     def go_on_from(self, other: WindowsRun) -> None:
         """Take over what is next for the queries of another state, which becomes one with this."""
