@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from eventide.kernels.machine_code.cache import KernelCache
 from eventide.kernels.machine_code.notice import tell
-from eventide.kernels.pieces import PieceCompiler
+from eventide.kernels.pieces import ApartCompiler, PieceCompiler
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
@@ -86,6 +86,17 @@ def call_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Re
     A callee is optimised again in every kernel that calls it.
     """
     compiled: Callable[Arguments, Returned] = numba.njit(**_LEAN_PIECE)(function)
+    return compiled
+
+
+def apart_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Compile a long lean function once in each kernel, however often it is called there.
+
+    A compiler takes more than twice as long for a function that is twice as long. The call has its
+    price, one move for each part of each array: so this is for what happens seldom.
+    """
+    options = {**_LEAN_PIECE, "pipeline_class": ApartCompiler, "forceinline": False}
+    compiled: Callable[Arguments, Returned] = numba.njit(**options)(function)
     return compiled
 
 

@@ -36,6 +36,17 @@ class PieceLibrary(JITCodeLibrary):
         return _NoEnvironments()
 
 
+class ApartLibrary(PieceLibrary):
+    """Code that is not put into its callers: they call it."""
+
+    def add_ir_module(self, ir_module: Any) -> None:  # noqa: ANN401 - llvmlite's
+        """Mark all that the module defines."""
+        for function in ir_module.functions:
+            if not function.is_declaration and "alwaysinline" not in function.attributes:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
+
 class _NoEnvironments:
     def set_env(self, name: str, environment: object) -> None:
         """Do nothing: the environment of a piece is a variable of the kernel."""
@@ -44,10 +55,18 @@ class _NoEnvironments:
 class PieceCompiler(Compiler):
     """Compiles pieces of kernels."""
 
+    library = PieceLibrary
+
     def compile_extra(self, func: Callable[..., Any]) -> CompileResult:
         """Compile a function into a library of the kind above."""
-        self.state.library = PieceLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
+
+
+class ApartCompiler(PieceCompiler):
+    """Compiles pieces that stay functions of their own."""
+
+    library = ApartLibrary
 
 
 def set_environments(compiled: CompileResult) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, call_lean, inline_lean
+from eventide.kernels.compiled import Int64s, apart_lean, call_lean, inline_lean
 from eventide.kernels.patterns.code import (
     BUDGET,
     DEPTH,
@@ -41,7 +41,7 @@ from eventide.kernels.patterns.code import (
     Tables,
     Work,
 )
-from eventide.kernels.patterns.machine import accepts
+from eventide.kernels.patterns.machine import tested
 from eventide.kernels.patterns.registers import give_back
 from eventide.kernels.patterns.remembered import forget
 from eventide.kernels.patterns.tables import OK, OUT_OF_STEPS, Partitions, Rules
@@ -184,7 +184,7 @@ def end_holds(time: Time, place: Place, at: int) -> int:
     return MATCHED if time.ended else UNDECIDED
 
 
-@call_lean
+@inline_lean
 def violates(
     code: Code,
     tables: Tables,
@@ -201,12 +201,27 @@ def violates(
         if (
             (asked >> variable) & 1
             and holds(masks, row, variable)
-            and accepts(code, tables, work, place, depth, row, variable)
+            and tested(code, tables, work, place, depth, row, variable)
         ):
             found |= np.int64(1) << variable
             if code.keeps_counts:
                 give_back(code, tables, work, depth)
     return int(found)
+
+
+@apart_lean
+def _violates(
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    depth: int,
+    row: int,
+    asked: int,
+    masks: Int64s,
+) -> int:
+    """The same, as a function that is called: for rows behind a match, and behind its gaps."""
+    return violates(code, tables, work, place, depth, row, asked, masks)
 
 
 @call_lean
@@ -223,7 +238,9 @@ def nothing_follows(
             return MATCHED
         if spend(time, work, place):
             return FAILURE
-        if violates(code, tables, work, place, depth, row, absent, time.masks) != 0:
+        if time.masks[row] & absent and _violates(
+            code, tables, work, place, depth, row, absent, time.masks
+        ):
             return FAILURE
         row += 1
 
@@ -258,9 +275,9 @@ def was_there(
     work.info[GAP], work.info[LATE_SET] = gap + 1, late
     found = False
     for row in range(work.frames[gap, FRAME_FROM], work.frames[gap, PATH_ROW]):
-        found = (
-            spend(time, work, place)
-            or violates(code, tables, work, place, bare, row, asked, time.masks) != 0
+        found = spend(time, work, place) or bool(
+            time.masks[row] & asked
+            and _violates(code, tables, work, place, bare, row, asked, time.masks)
         )
         if found:
             break
