@@ -20,4 +20,5 @@ bound_nodes.py    these nodes, and what joins give
 join_documents.py the operator: documents join those of a window before them
 written.py        its state as bytes
 written_nodes.py  rows → texts of nodes, or documents put together
+join_streams.py   one join over streams of documents: rows in, rows out
 """

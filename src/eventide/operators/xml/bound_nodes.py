@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -71,3 +71,8 @@ class JoinedDocuments:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    def taken(self, places: Int64s) -> JoinedDocuments:
+        """Return the rows at some places."""
+        columns = (getattr(self, each.name)[places] for each in fields(self))
+        return JoinedDocuments(*columns)
