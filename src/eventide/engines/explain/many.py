@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from eventide.engines.live.sharing.engine import SharedQueries, shared_of
 from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.live.sharing.run import TemplateRun
-from eventide.engines.live.sharing.tree import SharedStates
+from eventide.engines.live.sharing.tree.states import SharedStates
 from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int64s
 from eventide.operators.sharing.predicate_index import PredicateIndex

@@ -12,7 +12,7 @@ from eventide.api.result import Result
 from eventide.api.stream import Time
 from eventide.arrays import no_rows
 from eventide.engines.live.engine import LiveEngine, LiveState, Reported
-from eventide.engines.live.sharing.tree import TemplateRows
+from eventide.engines.live.sharing.tree.states import TemplateRows
 from eventide.errors import StateLimitError
 from eventide.operators.operator import Size
 from eventide.plan.sharing.template import Template

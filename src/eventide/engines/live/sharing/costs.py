@@ -17,7 +17,7 @@ import numpy as np
 from eventide.engines.live.sharing.engine import shared_of
 from eventide.engines.live.sharing.many import ManyQueries
 from eventide.engines.live.sharing.run import TemplateRun
-from eventide.engines.live.sharing.tree import SharedStates
+from eventide.engines.live.sharing.tree.states import SharedStates
 from eventide.kernels.compiled import Floats, Int32s, Int64s
 from eventide.plan.sharing.part_rows import PARTS_FROM
 

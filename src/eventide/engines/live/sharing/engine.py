@@ -27,7 +27,15 @@ from eventide.engines.live.engine import (
 )
 from eventide.engines.live.feeds import FeedState, LiveFeed
 from eventide.engines.live.sharing.held import HeldEvents
-from eventide.engines.live.sharing.tree import SharedStates, SharedTree, TemplateRows
+from eventide.engines.live.sharing.tree.states import SharedStates, TemplateRows
+from eventide.engines.live.sharing.tree.stepping import SharedTree
+from eventide.engines.live.sharing.tree.uniting import (
+    apart,
+    can_unite,
+    compacted,
+    forget_gone,
+    united,
+)
 from eventide.engines.live.sharing.turns import RefreshTurns
 from eventide.engines.live.sharing.windows import WindowsRun
 from eventide.kernels.compiled import Int64s
@@ -201,13 +209,13 @@ class SharedQueries:
         """Free what queries that have left remember."""
         self.gone = 0
         for state in self.states:
-            self.engine.shared.forget_gone(shared_of(state))
+            forget_gone(self.engine.shared, shared_of(state))
 
     def compact(self) -> None:
         """Free the room of queries that have left: in indexes, tables of constants, and lists."""
         self.left = 0
         for place, state in enumerate(self.states):
-            whole = self.engine.shared.compacted(shared_of(state))
+            whole = compacted(self.engine.shared, shared_of(state))
             self.states[place] = replace(state, operators=cast("tuple[Any, ...]", whole))
         self.engine.shared.keep_templates(map(shared_of, self.states))
 
@@ -222,7 +230,7 @@ class SharedQueries:
         one = np.array([number], np.int64)
         for state in self.states:
             if number in shared_of(state).numbers.all:
-                alone = self.engine.shared.apart(shared_of(state), one)
+                alone = apart(self.engine.shared, shared_of(state), one)
                 return replace(state, operators=cast("tuple[Any, ...]", alone))
         message = f"no query {number} here"
         raise KeyError(message)
@@ -303,7 +311,7 @@ class SharedQueries:
             is_fresh = self.fresh and place == len(self.states) - 1
             for one in kept:
                 if not is_fresh and self.can_unite(one, state):
-                    self.engine.shared.united(shared_of(one), shared_of(state))
+                    united(self.engine.shared, shared_of(one), shared_of(state))
                     break
             else:
                 kept.append(state)
@@ -315,7 +323,7 @@ class SharedQueries:
             return False
         if not all(map(are_equal, one.feeds, other.feeds)):
             return False
-        return self.engine.shared.can_unite(shared_of(one), shared_of(other))
+        return can_unite(shared_of(one), shared_of(other))
 
     def sizes(self) -> tuple[tuple[str, Size], ...]:
         """Return how much all states keep."""

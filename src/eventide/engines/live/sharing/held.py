@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from eventide.engines.live.engine import LiveState
-from eventide.engines.live.sharing.tree import SharedStates
+from eventide.engines.live.sharing.tree.states import SharedStates
 from eventide.ingest.ordering import times, words_of
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import frozen

@@ -13,7 +13,7 @@ from eventide.kernels.compiled import Int64s
 from eventide.plan.sharing.part_rows import PARTS_FROM
 
 if TYPE_CHECKING:
-    from eventide.engines.live.sharing.tree import SharedStates
+    from eventide.engines.live.sharing.tree.states import SharedStates
 
 
 @dataclass(slots=True)
