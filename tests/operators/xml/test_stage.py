@@ -16,7 +16,8 @@ from eventide.operators.xml import stage as stages
 from eventide.operators.xml import state_sets
 from eventide.operators.xml.asked import AskedPattern
 from eventide.operators.xml.stage import PathStage, string_values
-from eventide.plan.xml.patterns import PatternStep, steps_of
+from eventide.plan.xml.patterns import Axis, PatternStep, steps_of
+from tests.exploring import EXPLORING
 from tests.naive.xml import embeddings as naive
 from tests.naive.xml.examples import DOCUMENTS, PATTERNS
 
@@ -135,3 +136,54 @@ def test_threads_share_what_is_learned() -> None:
     with ThreadPoolExecutor(4) as threads:
         rows = list(threads.map(lambda part: found(stage, part, len(asked)), parts))
     assert rows == [wanted(asked, part) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "document", "nodes"),
+    [
+        # What is below is kept only where all else of the pattern is there, too.
+        ("s//a[b]/c->x", b"<r><a><c/></a><a><b/><c/></a><c/></r>", [[5]]),
+        ("s//a[.//b]//c->x", b"<a><c/><a><b/><c/></a></a>", [[1], [4]]),
+        ("s//a[. = 'x']/b->y", b"<r><a>z<b/></a><a>x<b/></a></r>", [[4]]),
+        # Two embeddings with the same nodes under the variables are one witness.
+        ("s//a[.//b->x][.//c->y]", b"<a><a><b/><c/></a></a>", [[2, 3]]),
+        ("s//a//b->x", b"<a><a><b/></a></a>", [[2]]),
+        ("s//a->x//a//b->y", b"<a><a><a><b/></a></a></a>", [[0, 3], [1, 3]]),
+        # Steps without a variable are between, right inside or anywhere.
+        ("s//a->x/b/c->y", b"<a><b><c/><d><c/></d></b><c/></a>", [[0, 2]]),
+        ("s//a->x/*//c->y", b"<a><b><c/></b><c/></a>", [[0, 2]]),
+        ("s//a->x//b/c->y", b"<a><b><c/><a><b><c/></b></a></b></a>", [[0, 2], [0, 5], [3, 5]]),
+        ("s/a->x", b"<a><a/></a>", [[0]]),
+    ],
+)
+def test_witnesses(pattern: str, document: bytes, nodes: list[list[int]]) -> None:
+    stage = PathStage([AskedPattern.of_variables(parse_pattern(pattern).pattern.root)])
+    (part,) = stage.find([document])
+    assert part.of_view(0)[1].tolist() == nodes
+
+
+def some_document(choose: random.Random, depth: int = 4) -> str:
+    name = choose.choice("aabc")
+    count = choose.choice([0, 1, 1, 2, 3]) if depth else 0
+    inside = "".join(some_document(choose, depth - 1) for _ in range(count))
+    key = choose.choice(["", "", " k='x'"])
+    return f"<{name}{key}>{choose.choice(['', 'x'])}{inside}</{name}>"
+
+
+def some_step(choose: random.Random, depth: int) -> PatternStep:
+    axis: Axis = "child" if choose.random() < 0.4 else "descendant"
+    name = choose.choice(["a", "a", "b", "c", "*", "@k"])
+    below = tuple(some_step(choose, depth - 1) for _ in range(choose.randrange(3) if depth else 0))
+    test = "x" if choose.random() < 0.1 else None
+    return PatternStep(axis, name, choose.choice(["v", None]), test, () if name == "@k" else below)
+
+
+@pytest.mark.parametrize("seed", range(40 if EXPLORING else 8))
+def test_many_patterns_in_many_documents(seed: int) -> None:
+    """Of many small patterns, most have some witnesses in some of the documents."""
+    choose = random.Random(seed)
+    asked = [AskedPattern.of_variables(some_step(choose, 2)) for _ in range(60)]
+    documents = [some_document(choose).encode() for _ in range(12)]
+    rows = found(PathStage(asked), documents, len(asked))
+    assert rows == wanted(asked, documents)
+    assert sum(map(bool, rows)) > 25
