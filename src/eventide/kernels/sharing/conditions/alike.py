@@ -32,12 +32,11 @@ from eventide.kernels.sharing.conditions.programs import (
     SLOT,
     TRUE,
     Octets,
-    holds_from,
     is_one_of,
     passes,
 )
 
-FEWEST_ALIKE = 4
+FEWEST_ALIKE = 8
 """Fewer conditions are tested one by one."""
 
 
@@ -52,7 +51,7 @@ def end_of_alike(tried: Int32s, first: int, end: int, records: Int64s) -> int:
 
 
 @inline_lean
-def keep_true(
+def keep_alike(
     event: int,
     tried: Int32s,
     first: int,
@@ -62,34 +61,28 @@ def keep_true(
     marks: Int32s,
     code: Int32s,
     records: Int64s,
-) -> int:
-    """Move those of some records to the front whose condition is true on an event.
+) -> tuple[int, int]:
+    """Move those of some records to the front whose condition may be true on an event.
 
-    They are [first, end) and have one program. Returns the end of those that are true.
+    They are [first, end) and have one program. Returns the end of those that are left, and the
+    instruction from which on each has to be looked at by itself.
     """
-    at = records[tried[first] + PROGRAM] & FIRST_MASK
-    while end > first and code[at, OPERATION] != ACCEPT:
-        if end - first < FEWEST_ALIKE or code[at, JUMP] >= 0:
-            # Behind an OR, each goes its own way.
-            kept = first
-            for i in range(first, end):
-                record = tried[i]
-                tried[kept] = record
-                kept += holds_from(int(at), event, int(record), words, valid, marks, code, records)
-            return kept
+    at = int(records[tried[first] + PROGRAM] & FIRST_MASK)
+    # Behind an OR, each goes its own way.
+    while end - first >= FEWEST_ALIKE and code[at, OPERATION] != ACCEPT and code[at, JUMP] < 0:
         column, mask = code[at, COLUMN], code[at, MASK]
         if not valid[event, column]:
             if not mask & NULL:
-                return first
+                return first, at
         elif mask & (TRUE | FALSE) == 0:
-            return first
+            return first, at
         elif mask & (TRUE | FALSE) != TRUE | FALSE:
             end = keep_passing(
                 (code[at, OPERATION], code[at, SLOT], code[at, COUNT], bool(mask & TRUE)),
                 words[event, column], event, tried, first, end, marks, records,
             )  # fmt: skip
         at += 1
-    return end
+    return end, at
 
 
 @inline_lean

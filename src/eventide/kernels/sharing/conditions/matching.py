@@ -18,8 +18,15 @@ from eventide.kernels.sharing.conditions.access import (
     run_count,
     run_start,
 )
-from eventide.kernels.sharing.conditions.alike import end_of_alike, keep_true
-from eventide.kernels.sharing.conditions.programs import NUMBER, EventWords, Octets
+from eventide.kernels.sharing.conditions.alike import FEWEST_ALIKE, end_of_alike, keep_alike
+from eventide.kernels.sharing.conditions.programs import (
+    FIRST_MASK,
+    NUMBER,
+    PROGRAM,
+    EventWords,
+    Octets,
+    holds_from,
+)
 
 BLOCK = 8
 """Events that go together."""
@@ -109,11 +116,19 @@ def match_events(
             key = ((event - span.origin) << span.shift) - span.least
             end, first = searching.ends[event - start], count
             while i < end:
-                behind = end_of_alike(tried, i, end, records)
-                kept = keep_true(event, tried, i, behind, words, valid, marks, code, records)
+                program = records[tried[i] + PROGRAM]
+                behind, kept, at = i + 1, i + 1, int(program & FIRST_MASK)
+                enough = i + FEWEST_ALIKE - 1
+                if enough < end and records[tried[enough] + PROGRAM] == program:
+                    behind = end_of_alike(tried, i, end, records)
+                    kept, at = keep_alike(
+                        event, tried, i, behind, words, valid, marks, code, records
+                    )
                 for k in range(i, kept):
-                    keys[count] = key + records[tried[k] + NUMBER]
-                    count += 1
+                    record = int(tried[k])
+                    if holds_from(at, event, record, words, valid, marks, code, records):
+                        keys[count] = key + records[record + NUMBER]
+                        count += 1
                 i = behind
             put_in_order(keys, first, count)
             event += 1
