@@ -4,7 +4,8 @@
 
 Above 1, a machine does not keep up. Then all periods stretch by the same factor, the least power
 of two with which it would be well below; once it is so with a smaller one, they shrink again. The
-refreshes of a smaller factor are all those of a larger one, and more.
+refreshes of a smaller factor are all those of a larger one, and more. Where events alone take too
+much, longer periods do not help: they stretch until refreshes take a tenth of that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ MOST = 64
 FULL = 1.0
 WELL = 0.8
 """Loads above which periods stretch, and at which they may shrink."""
+LITTLE = 0.1
+"""If refreshes take less than this share of what events take, periods need not stretch."""
 HORIZON_US = 30_000_000
 """What steps took counts half after so much time of events."""
 FEWEST_US = 10_000_000
@@ -66,6 +69,11 @@ class PeriodPace:
             stretch, self.covered_us, self.passed_us, self.events_us, self.refreshes_us
         )
 
+    def is_enough(self, stretch: int) -> bool:
+        """Whether with a factor a machine keeps up, or its refreshes are not what it takes."""
+        little = self.refreshes_us / stretch <= LITTLE * self.events_us
+        return little or self.load(stretch) <= WELL
+
     @property
     def wanted(self) -> int:
         """The factor by which periods should be stretched."""
@@ -74,7 +82,7 @@ class PeriodPace:
         if self.covered_us < FEWEST_US:
             return self.stretch
         enough = 1
-        while enough < MOST and self.load(enough) > WELL:
+        while enough < MOST and not self.is_enough(enough):
             enough *= 2
         if enough < self.stretch or self.load(self.stretch) > FULL:
             return enough

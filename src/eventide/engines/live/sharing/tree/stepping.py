@@ -70,11 +70,11 @@ class SharedTree(SharedTemplates):
             except Exception as error:
                 fail(self, states, place, error)
                 inputs = None
+            self.turns.refreshed()
             if run.tree.rows_name in states.indexes:
                 reached.note(run)
             if inputs is None:
                 continue
-            self.turns.refreshed()
             rows_in = sum(each.num_rows for each in inputs)
             run.done.add(perf_counter() - started, rows_in, output.num_rows)
             if run.tree.template.channels and output.num_rows:
