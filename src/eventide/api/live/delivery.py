@@ -119,9 +119,11 @@ class Delivery(LiveGroups):
                     ends = {name: group.end_of(name) for name in stored_below(query)}
                     target = {name: end for name, end in ends.items() if end is not None}
                 # A group that has been merged meanwhile has no position.
-                if all(group.position.get(name, -1) >= end for name, end in target.items()):
-                    query.brought()
-                    return True
+                done = all(group.position.get(name, -1) >= end for name, end in target.items())
+            if done:
+                # It may look for its group: what is locked for that is locked before any group is.
+                query.brought()
+                return True
             if query.paused or (until is not None and monotonic() >= until):
                 return False
             queue = query.queue

@@ -428,3 +428,30 @@ def test_the_wall_clock_moves_a_set_whose_streams_are_silent(db: ev.Database) ->
     clock.advance("10 s")
     assert live.wait(60)
     assert pairs(got) == [(0, 2)]
+
+
+def test_no_group_is_locked_when_a_set_hears_that_all_is_taken(
+    db: ev.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may look for its group then, while somebody who changes groups waits for this one."""
+    live = db.subscribe_many(TEXT, ROWS)
+    group = live.delivery.group_of(live)
+    assert group is not None
+    free: list[bool] = []
+
+    def look() -> None:
+        with_lock = group.stepping.acquire(timeout=1)
+        free.append(with_lock)
+        if with_lock:
+            group.stepping.release()
+
+    def brought() -> None:
+        other = Thread(target=look)
+        other.start()
+        other.join()
+
+    monkeypatch.setattr(live, "brought", brought)
+    append(db, 0, 1)
+    assert live.wait(60)
+    assert free
+    assert all(free)
