@@ -85,7 +85,7 @@ def silence(
 
 @kernel
 def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more than its work
-    rows: tuple[Int64s, Int32s, Int64s, Int64s],
+    rows: tuple[Int32s, Int64s, Int64s, Int64s],
     first: int,
     base: int,
     rules: tuple[Int64s, Int64s, Int64s],
@@ -99,25 +99,26 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
 ) -> int:
     """Follow the runs of all keys through rows; return the row to go on with, or their number.
 
-    `rows` are times, keys, bits and places; `rules` the least and the longest duration of each
-    symbol and whether it is seen only at its end. `filled` counts runs and changes: it returns when
-    there is no room left for a row. `members` lists, for each symbol in `counted`, which row is in
-    which run, from `members[2][symbol]` on.
+    `rows` are the keys of some rows and their places, and times and bits by place; `rules` the
+    least and the longest duration of each symbol and whether it is seen only at its end. `filled`
+    counts runs and changes: it returns when there is no room left for a row. `members` lists, for
+    each symbol in `counted`, which row is in which run, from `members[2][symbol]` on.
     """
-    ts, codes, bits, places = rows
+    codes, places, ts, bits = rows
     least, _, late = rules
     held, waiting, last_ts, open_run = by_key
     symbols = len(least)
     member_row, member_run, place = members
     found, changed = filled[0], filled[1]
-    for i in range(first, len(ts)):
+    for i in range(first, len(codes)):
         if found + symbols > len(runs[0]) or changed + 3 * symbols > len(changes[0]):
             filled[0], filled[1] = found, changed
             return i
         key = codes[i]
-        now = bits[i]
-        time = ts[i]
-        position = base + 2 * places[i] + 1
+        row = places[i]
+        now = bits[row]
+        time = ts[row]
+        position = base + 2 * row + 1
         if gap_us >= 0 and held[key] != 0 and time - last_ts[key] > gap_us:
             end = last_ts[key] + gap_us
             changed = silence(key, end, position - 1, rules, by_key, runs, changes, changed)
@@ -163,11 +164,11 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
         if shown:
             for symbol in range(symbols):
                 if shown >> symbol & 1:
-                    member_row[place[symbol]] = i
+                    member_row[place[symbol]] = row
                     member_run[place[symbol]] = open_run[key * symbols + symbol]
                     place[symbol] += 1
     filled[0], filled[1] = found, changed
-    return len(ts)
+    return len(codes)
 
 
 @kernel
@@ -266,39 +267,27 @@ def set_bits(holds: Bools, symbol: int, bits: Int64s) -> None:
 
 @lean_kernel
 def divide_rows(
-    rows: tuple[Int64s, Int32s, Int64s],
+    codes: Int32s,
     first: int,
     last: int,
     part_of_key: Int64s,
     first_key: Int64s,
     place: Int64s,
-    divided: tuple[Int64s, Int32s, Int64s, Int64s],
+    divided: tuple[Int32s, Int64s],
 ) -> None:
     """Write the rows [first, last) part by part, in one pass: each part has a range of keys.
 
-    `rows` are times, keys and bits, and `divided` has these and the places of rows; the next row of
-    a part is written at `place`. Keys are numbered from the first one of their part.
+    `codes` are the keys of rows, and `divided` has these and the places of rows; the next row of a
+    part is written at `place`. Keys are numbered from the first one of their part.
     """
-    ts, codes, bits = rows
-    part_ts, part_codes, part_bits, places = divided
+    part_codes, places = divided
     for i in range(first, last):
         key = codes[i]
         part = part_of_key[key]
         at = place[part]
         place[part] = at + 1
-        part_ts[at] = ts[i]
         part_codes[at] = key - first_key[part]
-        part_bits[at] = bits[i]
         places[at] = i
-
-
-@kernel
-def count_bits(bits: Int64s, counts: Int64s) -> None:
-    """Count the rows on which each condition holds."""
-    for each in bits:
-        if each:
-            for symbol in range(len(counts)):
-                counts[symbol] += each >> symbol & 1
 
 
 @kernel

@@ -18,7 +18,6 @@ from eventide.arrays import to_arrow, to_numpy
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.situations.runs import (
     NEVER,
-    count_bits,
     derive_runs,
     set_bits,
     silence_keys,
@@ -263,24 +262,22 @@ class Derivation:
 
         The next position is given: it is that of all keys.
         """
-        bits, count, held = share.bits, share.count, share.held
+        codes, count, held = share.codes, share.count, share.held
         table = np.zeros((3, count), np.int64)
         table[:, : len(held.known)] = held.known.table
         known, waiting, last_ts = table
         by_key = (known, waiting, last_ts, self.open_runs(held.runs, count))
         symbols = len(self.situations)
-        sizes = np.zeros(symbols, np.int64)
-        if self.counted:
-            count_bits(bits, sizes)
-            sizes[[each for each in range(symbols) if each not in self.counted]] = 0
-        places = np.concatenate([[0], np.cumsum(sizes)])
+        # Room for all events: what is not written to takes none.
+        sizes = [len(codes) if each in self.counted else 0 for each in range(symbols)]
+        places = np.cumsum([0, *sizes])
         member_row, member_run = (np.empty(int(places[-1]), np.int64) for _ in range(2))
         place = places[:-1].copy()
         counted = sum(1 << each for each in self.counted)
-        runs = held.runs.with_room(len(held.runs) + 64 * symbols + len(bits) // 8)
+        runs = held.runs.with_room(len(held.runs) + 64 * symbols + len(codes) // 8)
         changes = room_for_changes(len(runs))
         filled = np.array([len(held.runs), 0], np.int64)
-        inputs = (share.ts, share.codes, bits, share.places)
+        inputs = (codes, share.places, share.ts, share.bits)
         gap_us = -1 if self.gap_us is None else min(self.gap_us, LONGEST_US)
         done = 0
         while True:
@@ -288,7 +285,7 @@ class Derivation:
                 inputs, done, position, self.rules, gap_us, counted, by_key,
                 runs.columns, changes, (member_row, member_run, place), filled,
             )  # fmt: skip
-            if done == len(bits):
+            if done == len(codes):
                 break
             runs = runs.with_room(2 * len(runs) + symbols)
             changes = with_room(changes, 2 * len(changes[0]) + 3 * symbols)
@@ -302,8 +299,6 @@ class Derivation:
             if silent < count:
                 changes = with_room(changes, 2 * len(changes[0]) + symbols)
         found, changed = filled.tolist()
-        if len(bits) < share.step_rows:
-            member_row = share.places[member_row]
         members = tuple(
             (member_row[start:end], member_run[start:end])
             for start, end in zip(places[:-1], place, strict=True)

@@ -16,13 +16,15 @@ from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import count_keys
 from eventide.kernels.ordering import merge_order
 from eventide.kernels.situations.runs import divide_rows
-from eventide.operators.columns import concat_batches
 from eventide.operators.key_layers import TakenKeys
-from eventide.operators.key_parts import SMALLEST_PART, key_parts, row_parts
+from eventide.operators.key_parts import key_parts, row_parts
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation
 from eventide.schema import TS
 from eventide.threads import in_threads
+
+MANY_RESULTS = 10_000
+"""With fewer results a thread costs more than it saves."""
 
 Done = TypeVar("Done")
 
@@ -31,8 +33,9 @@ Done = TypeVar("Done")
 class Share:
     """Some keys of a step, all or a range of them, with their state and their events.
 
-    `codes` number the keys of the events, `bits` say which conditions hold on them, and `places`
-    are those of the events among all of the step: so positions do not depend on the shares.
+    `codes` number the keys of its events, and `places` are those of the events among all of the
+    step: so positions do not depend on the shares. `ts` and `bits`, times and which conditions
+    hold, are those of all events.
     """
 
     held: KeyedSituations
@@ -66,62 +69,50 @@ def in_shares(
     """Do the work of a step: in one share, or in several if threads can share it; and its keys."""
     codes, keys, count = taken.numbered(threads)
     events = rows.num_rows
-    ts = int64s(rows.column(TS))
+    ts = frozen(int64s(rows.column(TS)))
     bits, counts = bits_and_counts(derivation, rows, codes, count, threads)
     parts = key_parts(np.cumsum([0, *counts.sum(axis=0)]), threads)
     if len(parts) == 1:
         every = frozen(np.arange(events))
         return [work(Share(taken.part, codes, ts, bits, every, keys, 0, events, count))], keys
-    in_parts = divided((frozen(ts), codes, bits), parts, counts, threads)
+    in_parts = divided(codes, parts, counts, threads)
     known = len(taken.part.known)
     assert taken.part.by_key  # computed once, not by each thread
 
     def work_on(part: int) -> Done:
         first, last = parts[part]
-        own_ts, own_codes, own_bits, places = in_parts[part]
+        own_codes, places = in_parts[part]
         held = taken.part.take(np.arange(min(first, known), min(last, known)))
         own_keys = [key.slice(first, last - first) for key in keys]
-        share = Share(held, own_codes, own_ts, own_bits, places, own_keys, first, events, count)
+        share = Share(held, own_codes, ts, bits, places, own_keys, first, events, count)
         return work(share)
 
     return in_threads(work_on, range(len(parts)), threads), keys
 
 
 def divided(
-    rows: tuple[Int64s, Int32s, Int64s],
-    parts: Sequence[tuple[int, int]],
-    counts: Int64s,
-    threads: int,
-) -> list[tuple[Int64s, Int32s, Int64s, Int64s]]:
-    """Return the times, keys and bits of rows, and their places, for each part of the keys.
+    codes: Int32s, parts: Sequence[tuple[int, int]], counts: Int64s, threads: int
+) -> list[tuple[Int32s, Int64s]]:
+    """Return the keys of rows, and the places of these, for each part of the keys.
 
     Each thread writes a range of rows, of which `counts` says how many each key has.
     """
-    count, bounds = len(rows[0]), row_parts(len(rows[0]), threads)
+    count, bounds = len(codes), row_parts(len(codes), threads)
     firsts = np.array([first for first, _ in parts])
     # The rows of a part lie range by range.
     sizes = np.add.reduceat(counts, firsts, axis=1).T
     ends = sizes.cumsum().reshape(sizes.shape)
     part_of_key = np.repeat(np.arange(len(parts)), [last - first for first, last in parts])
-    ts, bits, places = (np.empty(count, np.int64) for _ in range(3))
-    codes = np.empty(count, np.int32)
+    own_codes, places = np.empty(count, np.int32), np.empty(count, np.int64)
 
     def divide(turn: int) -> None:
         place = (ends - sizes)[:, turn].copy()
-        written = (ts, codes, bits, places)
-        divide_rows(rows, *bounds[turn], frozen(part_of_key), frozen(firsts), place, written)
+        written = (own_codes, places)
+        divide_rows(codes, *bounds[turn], frozen(part_of_key), frozen(firsts), place, written)
 
     in_threads(divide, range(len(bounds)))
     cuts = pairwise([0, *ends[:, -1].tolist()])
-    return [
-        (
-            frozen(ts[low:high]),
-            frozen(codes[low:high]),
-            frozen(bits[low:high]),
-            frozen(places[low:high]),
-        )
-        for low, high in cuts
-    ]
+    return [(frozen(own_codes[low:high]), frozen(places[low:high])) for low, high in cuts]
 
 
 def bits_and_counts(
@@ -157,18 +148,20 @@ def merged_rows(
     """
     if len(parts) == 1 and not values:
         return parts[0]
-    rows = parts[0] if len(parts) == 1 else concat_batches(parts, parts[0].schema)
+    count = sum(map(len, positions))
     places: pa.Array | None = None
     if len(parts) > 1:
+        order = np.empty(count, np.int64)
         offsets = np.cumsum([0, *map(len, positions)])
-        order = np.empty(rows.num_rows, np.int64)
         merge_order(frozen(np.concatenate(positions)), offsets, order)
         places = to_arrow(order)
 
     def in_place(column: int) -> pa.Array:
-        found = rows.column(column) if places is None else rows.column(column).take(places)
+        found = parts[0].column(column)
+        if places is not None:
+            found = pa.concat_arrays([part.column(column) for part in parts]).take(places)
         return values[column].take(found) if column < len(values) else found
 
-    few = rows.num_rows < SMALLEST_PART
-    taken = in_threads(in_place, range(rows.num_columns), 1 if few else threads)
+    columns = range(parts[0].num_columns)
+    taken = in_threads(in_place, columns, threads if count >= MANY_RESULTS else 1)
     return pa.RecordBatch.from_arrays(taken, schema=schema)
