@@ -141,7 +141,9 @@ class Parts:
     def rows(self, places: Int64s) -> pa.RecordBatch:
         """Return the columns of some parts, without a copy if they lie side by side."""
         count = len(places)
-        first, last = places[[0, -1]].tolist() if count else (0, -1)
+        if not count:
+            return no_rows(self.columns.schema)
+        first, last = places[[0, -1]].tolist()
         if last - first == count - 1 and (count < 3 or bool((np.diff(places) == 1).all())):
             return self.columns.slice(first, count)
         return self.columns.take(to_arrow(places))
