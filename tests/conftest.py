@@ -27,7 +27,7 @@ from tests.warm import java, python
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-EXAMPLES = 20
+EXAMPLES = 12
 """So many a property is tried with at most, unless one explores."""
 
 # A change is judged by the same examples every time. To look for new ones, set EVENTIDE_EXPLORE.
