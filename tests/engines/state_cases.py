@@ -35,6 +35,9 @@ from tests.engines.scenarios import COUNTED, QUERIES, SCHEMA, SECOND, cut, drive
 from tests.engines.situations.temporal_queries import TEMPORAL
 from tests.engines.standing import queries as asked
 from tests.engines.standing.queries import CATALOG, events_of, versions_of
+from tests.operators.xml.test_join_documents import random_documents, random_join
+from tests.operators.xml.test_join_streams import operator_of as joined_by
+from tests.operators.xml.test_join_streams import rows_in as documents_of
 
 CARS = {"cars": SCHEMA}
 LATENESS_US = 20 * SECOND
@@ -154,7 +157,8 @@ def case_names() -> list[str]:
     executed = [f"standing {name} {execution}" for name, execution in EXECUTED]
     spark = ["spark window tumbling", "spark standing join"]
     late = [f"late {name}" for name in LATE]
-    return [*live, *late, *standing, *executed, *spark, "history all time", "many queries"]
+    others = ["history all time", "many queries", "joined documents"]
+    return [*live, *late, *standing, *executed, *spark, *others]
 
 
 @contextmanager
@@ -185,6 +189,8 @@ def made(name: str) -> Case:
             return shared_case(name)
         if kind == "history":
             return history_case(name, ALL_TIME)
+        if kind == "joined":
+            return documents_case(name)
         if name == "spark window tumbling":
             return spark_case(name, TEXTS["window tumbling"])
         if name == "spark standing join":
@@ -304,6 +310,31 @@ def shared_case(name: str) -> Case:
         return [plain(each.rows) for each in (*told, *arrival.rows)]
 
     return Case(name, engine, engine.load(kept), state, levels, go_on)
+
+
+def documents_case(name: str) -> Case:
+    """A join of documents, and of their nodes, which is a part of it."""
+    choose = random.Random(7)
+    operator = joined_by(random_join(choose))
+    documents = random_documents(choose, 24)
+    steps = [
+        (tuple(documents_of(batch, stream) for stream in operator.streams), batch[-1].ts + 1)
+        for batch in (documents[:8], documents[8:16], documents[16:])
+    ]
+    one, two, three = steps
+    earlier, _ = operator.step(operator.initial_state(), *one)
+    # A state belongs to the step that it is given to.
+    kept = operator.dump(earlier)
+    state, _ = operator.step(operator.load(kept), *two)
+
+    def levels(held: Any) -> Iterator[Level]:  # noqa: ANN401
+        yield Level(operator.joined, held.nodes, lambda part: replace(held, nodes=part))
+
+    def go_on(held: Any) -> object:  # noqa: ANN401
+        _, rows = operator.step(operator.load(operator.dump(held)), *three)
+        return plain(rows)
+
+    return Case(name, operator, operator.load(kept), state, levels, go_on)
 
 
 def arrivals(name: str) -> dict[str, list[dict[str, Any]]]:
