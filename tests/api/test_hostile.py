@@ -67,7 +67,6 @@ def test_a_stream_may_have_the_schema_of_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("attributes", "said"),
     [
-        (None, "attributes are names with types, not NoneType"),
         (5, "not int"),
         ("x int64", "not str"),
         ([("x", "int64")], "not list"),
@@ -88,6 +87,15 @@ def test_attributes_that_are_none(attributes: Any, said: str, tmp_path: Path) ->
     assert caught.value.hint is not None
     with pytest.raises(SchemaError, match=said):
         db.create_relation("s", attributes, key=["x"])
+    assert db.streams() == ()
+
+
+def test_a_stream_without_attributes_or_format(tmp_path: Path) -> None:
+    db = ev.open(tmp_path / "db")
+    with pytest.raises(SchemaError, match="no attributes and no format"):
+        db.create_stream("s", None)
+    with pytest.raises(SchemaError, match="attributes are names with types, not NoneType"):
+        db.create_relation("s", None, key=["x"])
     assert db.streams() == ()
 
 

@@ -13,7 +13,7 @@ import eventide as ev
 from eventide.api.database import Database
 
 SOURCE = Path(ev.__file__).parent
-LOGGERS = {"eventide.live", "eventide.store", "eventide.history"}
+LOGGERS = {"eventide.live", "eventide.store", "eventide.history", "eventide.rules"}
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ FASTER = "SELECT * FROM FILTER{{speed > {}}}(cars) NEXT{{$1.car = $2.car AND DUR
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rows have a channel however few queries take them."""
-    monkeypatch.setattr("eventide.engines.live.sharing.tree.FEWEST_PAIRS", 0)
+    monkeypatch.setattr("eventide.engines.live.sharing.tree.matching.FEWEST_PAIRS", 0)
     monkeypatch.setattr("eventide.engines.live.sharing.channels._MANY", 3)
 
 
