@@ -30,7 +30,7 @@ from benchmarks.keys import (
 )
 from benchmarks.pages import FOLLOWING as PAGE
 from benchmarks.pages import write_section
-from benchmarks.promises import Figure
+from benchmarks.promises import VERDICT, Figure, verdict
 from benchmarks.race import at_least
 from benchmarks.report import Machine, facts
 
@@ -154,16 +154,20 @@ def run_following(
             assert query.queue is not None
             query.queue.drop_unreceived()
         blocked.clear()
-    figure = appended_figure()
+    figure = figure_of(appended_with_pattern())
     screen.print(f"{figure.case} | {figure}")
     if write:
-        details = following_section(rows, costs, count, machine)
+        details = following_section(rows, costs, figure, count, machine)
         screen.print(f"written to {write_section(PAGE, details, [figure])}")
 
 
-def appended_figure() -> Figure:
+def appended_with_pattern() -> float:
     """Return how many million events a second are appended while a row pattern follows."""
-    found = appended_a_second(batches_of(PATTERN_KEYS), OF_TEXTS, WITH_TEXTS)
+    return appended_a_second(batches_of(PATTERN_KEYS), OF_TEXTS, WITH_TEXTS)
+
+
+def figure_of(found: float) -> Figure:
+    """Return the figure that has a target."""
     case = (
         f"`A B+ C` of texts follows appends of {BATCH:,} events of {PATTERN_KEYS} keys, durability "
         '"none", M events/s'
@@ -174,6 +178,7 @@ def appended_figure() -> Figure:
 def following_section(
     rows: Sequence[tuple[str, ...]],
     costs: Sequence[tuple[str, ...]],
+    figure: Figure,
     count: int,
     machine: Machine,
 ) -> str:
@@ -193,5 +198,7 @@ def following_section(
         cost,
         "",
         *lines_of(("Who receives", "mean ms", "99 % ms"), costs),
+        "",
+        *lines_of(VERDICT, [verdict(figure)]),
     ]
     return "\n".join(lines) + "\n"

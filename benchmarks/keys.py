@@ -24,13 +24,16 @@ import eventide
 from benchmarks.measure import collector_off
 from benchmarks.pages import KEYS as PAGE
 from benchmarks.pages import write_section
-from benchmarks.promises import Figure
+from benchmarks.promises import VERDICT, Figure, verdict
 from benchmarks.race import at_least
 from benchmarks.report import Machine, as_line, facts
 from eventide.api.live.query import LiveQuery, live_query
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.schema import SEQ, TS, Schema
+
+Rows = Sequence[tuple[str, ...]]
+"""The rows of a table."""
 
 KEYS = 1_000_000
 KNOWN = 100_000
@@ -302,8 +305,10 @@ def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> No
         for row in (*fast, *of_texts):
             screen.print(" | ".join(row))
     if write:
-        details = keys_section(come, single, fast, of_texts, (keys, steps, known), machine)
-        screen.print(f"written to {write_section(PAGE, details, [figure_of(pushed)])}")
+        figure = figure_of(pushed)
+        tables = (come, single, fast, of_texts, [verdict(figure)])
+        details = keys_section(tables, (keys, steps, known), machine)
+        screen.print(f"written to {write_section(PAGE, details, [figure])}")
 
 
 def row_of(name: str, found: Sequence[Stretch]) -> tuple[str, ...]:
@@ -318,14 +323,12 @@ def row_of(name: str, found: Sequence[Stretch]) -> tuple[str, ...]:
 
 
 def keys_section(
-    come: Sequence[tuple[str, ...]],
-    single: Sequence[tuple[str, ...]],
-    fast: Sequence[tuple[str, ...]],
-    of_texts: Sequence[tuple[str, ...]],
+    tables: tuple[Rows, Rows, Rows, Rows, Rows],
     sizes: tuple[int, int, int],
     machine: Machine,
-) -> str:  # fmt: skip
+) -> str:
     """Return the details."""
+    come, single, fast, of_texts, verdicts = tables
     keys, steps, known = sizes
     about = (
         f"{keys:,} keys, {KEYS_A_SECOND:,} new ones a second of event time, two events of each, in "
@@ -368,6 +371,8 @@ def keys_section(
         texts,
         "",
         *lines_of(("Keys", *(f"{size:,}" for size in PUSHED)), of_texts),
+        "",
+        *lines_of(VERDICT, verdicts),
     ]
     return "\n".join(lines) + "\n"
 

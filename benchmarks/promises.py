@@ -26,6 +26,15 @@ class Figure:
         return self.target.shown(self.value, 3, "g")
 
 
+VERDICT = ("Case", "What", "Against", "Target", "Found", "Met")
+
+
+def verdict(each: Figure) -> tuple[str, ...]:
+    """Return the row of a figure."""
+    mark = "✓" if each.met else "✗"
+    return (each.case, each.eventide, each.rival, str(each.target), str(each), mark)
+
+
 @dataclass(frozen=True, slots=True)
 class Promise:
     """The figures of one case that have the same rival and the same target."""

@@ -17,11 +17,11 @@ from rich.console import Console
 from benchmarks.guard import MismatchError
 from benchmarks.measure import collector_off
 from benchmarks.pages import PREDICATES, write_section
-from benchmarks.promises import Figure
+from benchmarks.promises import Figure, verdict
 from benchmarks.race import Target, at_least, at_most
 from benchmarks.report import Machine, facts
 from benchmarks.sharing.conditions import EVENTS, WORKLOADS, Workload, both, call
-from benchmarks.sharing.windows import lines_of, verdict
+from benchmarks.sharing.windows import lines_of
 from eventide.operators.expressions.evaluate import evaluate_predicate
 from eventide.operators.sharing.conditions.apart import with_constants
 from eventide.operators.sharing.predicate_index import PredicateIndex

@@ -20,7 +20,7 @@ import eventide.engines.live.sharing.windows  # noqa: F401 - so that trees have 
 from benchmarks.guard import MismatchError
 from benchmarks.measure import collector_off
 from benchmarks.pages import SHARED_WINDOWS, write_section
-from benchmarks.promises import Figure
+from benchmarks.promises import Figure, verdict
 from benchmarks.race import Target, at_least
 from benchmarks.report import Machine, as_line, facts
 from eventide.engines.build import build_tree
@@ -317,12 +317,6 @@ def windows_section(
     what = ("Case", "Aggregates", "Against", "Target", "Found", "Met")
     lines += ["", *lines_of(what, verdicts)]
     return "\n".join(lines) + "\n"
-
-
-def verdict(each: Figure) -> tuple[str, ...]:
-    """Return the row of a figure."""
-    mark = "✓" if each.met else "✗"
-    return (each.case, each.eventide, each.rival, str(each.target), str(each), mark)
 
 
 def lines_of(headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from benchmarks.measure import collector_off
 from benchmarks.pages import XML_JOINS, write_section
-from benchmarks.promises import Figure
+from benchmarks.promises import Figure, verdict
 from benchmarks.race import Target, at_least, at_most
 from benchmarks.report import Machine, facts
-from benchmarks.sharing.windows import lines_of, verdict
+from benchmarks.sharing.windows import lines_of
 from benchmarks.xml.feeds import ITEMS, FeedTimes, feed_values, path_s, timed_feed
 from benchmarks.xml.joins import JoinTimes, Schema, check_joins, timed_joins
 

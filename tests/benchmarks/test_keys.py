@@ -16,6 +16,7 @@ from benchmarks.keys import (
     stretches,
     throughputs,
 )
+from benchmarks.promises import verdict
 from benchmarks.report import Machine
 
 from benchmarks import keys
@@ -54,11 +55,14 @@ def test_the_report_renders() -> None:
     single = ("a query", "1.00", "1.50", "2.00", "3.00")
     fast = ("100", "5.00", "4.00", "2.50")
     texts = ("100", "0.005", "4.000", "9.000")
-    page = keys_section([row], [single], [fast], [texts], (1000, 10, 100), Machine.here())
+    missed = figure_of({100: [0.005, 4.0, 9.0]})
+    tables = ([row], [single], [fast], [texts], [verdict(missed)])
+    page = keys_section(tables, (1000, 10, 100), Machine.here())
     assert page.count("| a query |") == 2
     assert "1,000 keys" in page
     assert "| 100 | 5.00 | 4.00 | 2.50 |" in page
     assert "| Keys | 1 | 1,000 | 100,000 |" in page
     assert "| 100 | 0.005 | 4.000 | 9.000 |" in page
-    assert not figure_of({100: [0.005, 4.0, 9.0]}).met
+    assert not missed.met
+    assert "| ≥ 5 | 4 | ✗ |" in page
     assert figure_of({100: [0.005, 5.0, 9.0]}).met

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from benchmarks.sharing.sets.running import (
     BATCH,
+    BATCHES,
     START_US,
     WARM,
     Arrived,
@@ -22,6 +23,8 @@ from eventide.schema import Schema
 CATALOG = {"trades": Schema.of({"sym": "int64", "x": "float64"})}
 SYMBOLS, MANY_SYMBOLS = 100, 10_000
 BEFORE, STEP_US = 60_000, 200
+ROUND_EVENTS = 400_000
+"""Of a thousand windows one ends in every few thousand events of a round with so many."""
 
 SELECTION = "SELECT ts, sym, x FROM trades WHERE sym = $sym AND x > $high"
 SEQUENCE = (
@@ -120,4 +123,5 @@ def windows(*, keyed: bool, batch: int) -> QuerySet:
     """Return windows over trades, of which a million come in a second of event time."""
     name = f"windows{', 1,000 keys' if keyed else ''}, batches of {batch:,}"
     asked, events = partial(window_texts, keyed), partial(dense_trades, batch)
-    return QuerySet(name, "SUM and AVG; TUMBLE of 1 to 20 s", CATALOG, asked, events)
+    about = "SUM and AVG; TUMBLE of 1 to 20 s"
+    return QuerySet(name, about, CATALOG, asked, events, max(BATCHES, ROUND_EVENTS // batch))
