@@ -261,8 +261,9 @@ class AggregateManyWindows(Stateful[ManyWindowsState]):
         if not state.waiting:
             return
         counted = CountedEvents.together(state.waiting)
-        state.waiting, state.waiting_rows = [], 0
+        # If a value overflows, they wait on: the next step fails as well, and nobody misses them.
         slices, continues = self.lift(state, counted)
+        state.waiting, state.waiting_rows = [], 0
         count = len(slices.times)
         if continues and state.newest is not None:
             state.newest.add(slices.part(0, 1), state.known)

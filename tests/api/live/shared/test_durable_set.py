@@ -240,6 +240,63 @@ def test_queries_of_a_stream_that_was_dropped_meanwhile_leave(tmp_path: Path) ->
     db.close()
 
 
+@pytest.mark.parametrize("anew", [False, True])
+def test_queries_that_came_since_leave_with_their_stream_too(tmp_path: Path, anew: bool) -> None:
+    db, received = opened(tmp_path / "0"), Receiver()
+    live = db.subscribe_many({"c": "SELECT speed FROM cars"}, name="s")
+    live.add({"t": "SELECT weight FROM trucks"})
+    shutil.copytree(tmp_path / "0", tmp_path / "1")
+    db.close()
+    db = ev.open(tmp_path / "1")
+    db.drop_stream("trucks")
+    if anew:
+        db.create_stream("trucks", {"car": "string", "weight": "float64"})
+        db.stream("trucks").append([{"ts": 0, "weight": 1.0}, {"ts": 1, "weight": 1.0}])
+    live = db.subscribe_many([], None, received, name="s")
+    assert list(live.failures) == ["t"]
+    append(db, 0, 2)
+    live.wait()
+    assert received.whole() == ["{'query': 'c', 'speed': 0.0}"]
+    db.close()
+
+
+OVERFLOWS = (
+    "SELECT SUM(lane * 4611686018427387904) AS n FROM cars GROUP BY TUMBLE(ts, INTERVAL '9' DAY)"
+)
+
+
+@pytest.mark.parametrize("how", ["leaves", "fails", "fails later"])
+def test_what_is_written_is_read_without_those_that_are_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    """No state has to be rebuilt because the only query of its template has left."""
+    db, received = ev.open(tmp_path), Receiver()
+    db.create_stream("cars", {"car": "string", "speed": "float64", "lane": "int64"})
+    texts = {
+        "leaves": "SELECT speed + 1 AS more FROM cars",
+        "fails": "SELECT lane * 4611686018427387904 AS n FROM cars",
+        "fails later": OVERFLOWS,
+    }
+    live = db.subscribe_many(
+        {"other": texts[how], "counted": COUNTED.replace("$n", "0")}, None, received, name="s"
+    )
+    db.stream("cars").append([{"ts": n, "car": "a", "speed": 1.0, "lane": 3} for n in range(3)])
+    live.wait()
+    if how == "leaves":
+        live.drop("other")
+    db.close()
+    assert live.failure is None
+    db = ev.open(tmp_path)
+    live = db.subscribe_many([], None, received, name="s")
+    assert not any("rebuilt" in each.message for each in caplog.records)
+    assert list(live.texts) == ["counted"]
+    assert list(live.failures) == ([] if how == "leaves" else ["other"])
+    live.advance(9 * SECOND)
+    live.wait()
+    assert [row.partition("'n'")[2] for row in received.whole() if "counted" in row] == [": 3}"]
+    db.close()
+
+
 def test_who_remembers_too_much_has_left_also_after_a_kill(tmp_path: Path) -> None:
     db, received = opened(tmp_path / "0"), Receiver()
     texts = {

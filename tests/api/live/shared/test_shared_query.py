@@ -14,6 +14,7 @@ from eventide.api.live.row_queue import LiveRows
 from eventide.api.live.shared.shared_live import SHARED_FROM
 from eventide.api.live.shared.shared_query import SharedQuery
 from eventide.api.live.subscription import Subscription
+from eventide.errors import EvaluationError
 
 LONG_S = 60.0
 TEXT = "SELECT symbol, price FROM trades WHERE symbol = $s AND price > $least"
@@ -170,3 +171,22 @@ def test_all_of_them_leave(db: ev.Database) -> None:
 def test_options_of_its_own_let_a_query_run_alone(db: ev.Database) -> None:
     several = Several(db, 6, max_state_bytes=1 << 20)
     assert {type(query) for query in several.queries} == {Subscription}
+
+
+def test_events_with_a_value_that_overflows_are_never_passed_over(tmp_path: Path) -> None:
+    """Pausing one counts what waits, which fails: the others fail too, and miss no event."""
+    text = (
+        "SELECT SUM(n * 4611686018427387904) AS s FROM numbers "
+        "GROUP BY TUMBLE(ts, INTERVAL '9' DAY)"
+    )
+    with ev.open(tmp_path) as db:
+        numbers = db.create_stream("numbers", {"n": "int64"})
+        rows: list[LiveRows] = []
+        queries = [db.subscribe(f"{text} HAVING COUNT(*) > {i}", rows.append) for i in range(6)]
+        numbers.append([{"ts": 0, "n": 0}])
+        numbers.append([{"ts": 1, "n": 3}, {"ts": 2, "n": 0}])
+        with pytest.raises(EvaluationError, match="overflows"):
+            queries[-1].pause()
+        numbers.append([{"ts": "1971-01-01", "n": 0}])
+        assert all(isinstance(each.failure, EvaluationError) for each in queries)
+        assert not rows

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.live.durable import ASKED, Definition, Durable, DurableGroup, ReadState
+from eventide.api.live.durable import ASKED, STREAMS, Definition, Durable, DurableGroup, ReadState
 from eventide.api.live.group import Group
 from eventide.api.live.kept.rebuild import EVENTS_AT_ONCE, Origin, cannot_rebuild
 from eventide.api.live.shared.asked import AskedQueries
@@ -80,7 +80,9 @@ class DurableSet(Durable, LiveSet):
         position = {**group.position, **following}
         added = self.members.add(wanted, first, planned.parts_from, planned.names, position)
         if group.going:
-            group.note_change({**self.members.change(added), "states": states_of(planned)})
+            read = {name: group.stored[name].stream_id for name in sorted(planned.streams)}
+            about = {"states": states_of(planned), STREAMS: read}
+            group.note_change({**self.members.change(added), **about})
 
     def gone(self, numbers: Int64s) -> None:
         """Keep that queries have left."""
@@ -161,6 +163,10 @@ class DurableSetGroup(DurableGroup):
     def check_streams(self, streams: Mapping[str, str], steps: tuple[TakenStep, ...]) -> None:
         """Refuse to go on if steps have to be taken again whose events are gone."""
         there = set(self.store.streams())
+        streams = dict(streams)
+        for step in steps:
+            # Also those that only queries read which have come since the checkpoint.
+            streams = {**step.change.get(STREAMS, {}), **streams}
         self.stored = {name: self.store.stream(name) for name in streams.keys() & there}
         self.lost = {
             name
@@ -255,7 +261,6 @@ class DurableSetGroup(DurableGroup):
                 planned.lone[int(number)] = loaded(engine, b64decode(state), own)
             for name in planned.streams - self.position.keys():
                 self.position[name] = added.position[name]
-                self.stored[name] = self.store.stream(name)
             query.note_added(added.wanted)
             planned.begin(query.many, {name: self.position[name] for name in planned.streams})
             self.queries = [query]
@@ -263,6 +268,8 @@ class DurableSetGroup(DurableGroup):
     def written_state(self) -> bytes:
         """Write which queries there are, and their states."""
         query = self.query
+        # A number that overflows is an error of its query, not of what is written.
+        query.note(query.many.settle())
         facts = {
             "following": query.following,
             "parts_following": query.planner.part_numbers.following,

@@ -329,6 +329,14 @@ class SharedQueries:
         """Return how much all states keep."""
         return tuple(each for state in self.states for each in self.engine.sizes(state))
 
+    def settle(self) -> dict[int, Exception]:
+        """Do what was put off; return the queries for which it fails, which leave."""
+        failed: dict[int, Exception] = {}
+        for state in self.states:
+            self.engine.shared.settle(shared_of(state))
+            failed |= shared_of(state).take_failed()
+        return failed
+
     def dump(self) -> list[bytes]:
         """Write all states out."""
         return [self.engine.dump(state) for state in self.states]

@@ -323,6 +323,13 @@ class ManyQueries:
         self.keep_small(found)
         return found
 
+    def settle(self) -> ManyStep:
+        """Do what was put off, as before states are written; queries for which it fails leave."""
+        found = ManyStep()
+        for shared in self.shared:
+            found.failed |= shared.settle()
+        return found
+
     def finish(self) -> ManyStep:
         """Complete all that is open: no event will follow."""
         found = ManyStep()

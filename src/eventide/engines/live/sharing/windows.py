@@ -198,6 +198,10 @@ class WindowsRun:
         alone.drop(others[~np.isin(others, numbers)])
         return alone
 
+    def settle(self) -> None:
+        """Count the events that wait; a value of theirs may overflow."""
+        self.operator.take(self.state)
+
     @property
     def sizes(self) -> tuple[tuple[str, Size], ...]:
         """How much is remembered."""

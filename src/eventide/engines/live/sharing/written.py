@@ -26,7 +26,8 @@ SAME_FIRST = "plan the queries that wrote it first, and begin them"
 
 def dump_many(many: ManyQueries) -> bytes:
     """Write the states of all queries."""
-    shared = [(key_of(each), each.dump(), each) for each in many.shared]
+    # Those whose queries have all failed are not planned again.
+    shared = [(key_of(each), each.dump(), each) for each in many.shared if len(each)]
     facts = {
         "shared": [
             [*key, len(states), each.fresh, each.gone, each.left] for key, states, each in shared

@@ -170,14 +170,26 @@ class SharedTree(SharedTemplates):
         sizes = [size for _, size in self.sizes(state)]
         return Size(sum(each.tuples for each in sizes), sum(each.bytes for each in sizes))
 
+    def settle(self, states: SharedStates) -> None:
+        """Count what shared windows have not counted yet; queries for which that fails leave."""
+        for place, run in enumerate(states.runs):
+            if run.windows is not None:
+                try:
+                    run.windows.settle()
+                except Exception as error:
+                    fail(self, states, place, error)
+
     def write(self, state: SharedStates) -> bytes:
         """Write the numbers of the queries of each template, and its states."""
         here = state.numbers.with_parts
         places, _ = state.numbers.of(here)
         parts: list[bytes] = []
         for place, run in enumerate(state.runs):
+            own = here[places == place]
+            if not len(own):
+                continue  # whoever reads the state has not planned it
             parts.append(run.tree.template.digest.encode())
-            parts.append(here[places == place].tobytes())
+            parts.append(own.tobytes())
             divides = run.has_gone and run.tree.can_divide
             among = self.channels.among(here)
             kept = run.tree.tree.of_keys(run.states, among) if divides else run.states
