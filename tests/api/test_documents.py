@@ -59,6 +59,18 @@ def test_documents_come_back_byte_for_byte(tmp_path: Path) -> None:
     assert rows.to_arrow().column("b").to_pylist() == ["1"] * len(expected)
 
 
+def test_a_text_is_written_in_the_encoding_that_it_declares(tmp_path: Path) -> None:
+    blog = ev.open(tmp_path / "db").create_stream("blog", format="xml")
+    text = "<?xml version='1.0' encoding='%s'?><a>é</a>"
+    blog.append([text % name for name in ("ISO-8859-1", "utf-16", "UTF-8")])
+    assert stored(blog)[0] == (text % "ISO-8859-1").encode("latin-1")
+    rows = ev.open(tmp_path / "db").sql("SELECT x FROM XPATH (blog/a->x)")
+    assert rows.to_arrow().column("x").to_pylist() == ["é"] * 3
+    for name in ("ascii", "zlib", "nope"):
+        with pytest.raises(IngestError, match=f"document 0: .*{name}"):
+            blog.append(text % name)
+
+
 def test_times_are_those_of_a_path(tmp_path: Path) -> None:
     blog = ev.open(tmp_path / "db").create_stream("blog", format="xml", time="//item/pubDate")
     blog.append([ITEM % (1, RSS_DATE), ITEM % (2, ISO_DATE)])

@@ -112,6 +112,8 @@ HOSTILE = [
     (b"<a>&x;</a>", "undefined entity"),
     (b"<a>" * 10_000 + b"</a>" * 10_000, f"more than {MOST_LEVELS} levels"),
     (b"<?xml version='1.0' encoding='nope'?><a/>", "the encoding 'nope' is not known"),
+    (b"<?xml version='1.0' encoding='punycode'?><a/>", "the encoding 'punycode' is not known"),
+    (b"<a xmlns='%s'/>" % (b"u" * 5000), "the name of a namespace has 5,000 characters"),
     (b"<?xml version='1.0' encoding='utf-8'?><a>\xff</a>", "not well-formed"),
     (b"<?xml version='1.0' encoding='euc_jp'?><a>\xff</a>", "is not in the encoding 'euc_jp'"),
     (b"<x:a/>", "unbound prefix"),
@@ -126,6 +128,23 @@ def test_what_is_broken_or_hostile_is_refused(document: bytes, message: str) -> 
         read_documents([b"<a/>", document])
     assert message in str(caught.value)
     assert caught.value.message.startswith("document 1: ")
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (f"<!DOCTYPE a [<!ATTLIST b c CDATA '{'x' * 100}'>]><a>{'<b/>' * 11}</a>", "attributes"),
+        (f"<a xmlns='{'u' * 100}'>{''.join(f'<b{n}/>' for n in range(11))}</a>", "names"),
+    ],
+)
+def test_a_short_document_does_not_become_a_long_one(
+    document: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written once, and is that of many elements, counts for each."""
+    assert len(read_documents([document.encode()])) > 11
+    monkeypatch.setattr("eventide.documents.read.MOST_BYTES", 1_000)
+    with pytest.raises(IngestError, match=message):
+        read_documents([document.encode()])
 
 
 def test_a_document_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

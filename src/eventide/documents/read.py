@@ -16,6 +16,8 @@ MOST_BYTES = 64 << 20
 """A document of more is refused: it would be held in memory as a whole."""
 MOST_LEVELS = 512
 """Elements inside elements of a document; people write some ten."""
+MOST_OF_NAMESPACE = 4096
+"""Characters of the name of a namespace: the parser copies it to each name that is in it."""
 SEPARATOR = "}"
 """What the parser writes between the name of a namespace and a name in it."""
 
@@ -63,6 +65,12 @@ class _Reader:
         """The nodes that are attributes, whose values stand behind all text."""
         self.values: list[str] = []
         self.open: list[int] = []
+        self.letters = 0
+        """The length of the names of a document that none had before."""
+        self.declares = False
+        """Whether a document declares attributes, which elements have without saying so."""
+        self.values_length = 0
+        """The length of the attributes of a document that declares some."""
 
     def read(self, document: bytes) -> None:
         """Take a document as a whole, or leave all as it was."""
@@ -70,6 +78,7 @@ class _Reader:
             message = f"a document of {len(document):,} bytes"
             raise IngestError(message, hint=f"at most {MOST_BYTES:,} are read: cut it into items")
         before = self._lengths()
+        self.letters, self.values_length, self.declares = 0, 0, False
         data, encoding = readable(document)
         parser = expat.ParserCreate(encoding, SEPARATOR)
         parser.ordered_attributes = True
@@ -77,6 +86,8 @@ class _Reader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
+        parser.StartNamespaceDeclHandler = _check_namespace
+        parser.AttlistDeclHandler = self._note_declared
         parser.EntityDeclHandler = _refuse_entity
         parser.SkippedEntityHandler = _refuse_reference
         try:
@@ -96,7 +107,9 @@ class _Reader:
     def _start(self, name: str, attributes: list[str]) -> None:
         code = self.codes.get(name)
         if code is None:
-            code = self.codes[name] = len(self.codes)
+            code = self._named(name)
+        if self.declares:
+            self._check_values(attributes)
         opened = self.open
         if len(opened) >= MOST_LEVELS:
             message = f"elements inside each other on more than {MOST_LEVELS} levels"
@@ -115,7 +128,7 @@ class _Reader:
         written = f"@{name}"
         code = self.codes.get(written)
         if code is None:
-            code = self.codes[written] = len(self.codes)
+            code = self._named(written)
         node = len(self.names)
         self.attributes.append(node)
         self.values.append(value)
@@ -124,6 +137,25 @@ class _Reader:
         self.ends.append(node + 1)
         self.starts.append(0)
         self.stops.append(0)
+
+    def _named(self, name: str) -> int:
+        """Return the number of a name that is new; names of a long namespace are much longer."""
+        self.letters += len(name)
+        if self.letters > MOST_BYTES:
+            message = "the names of elements and attributes are too long, with their namespaces"
+            raise IngestError(message, hint="such a document is refused")
+        code = self.codes[name] = len(self.codes)
+        return code
+
+    def _note_declared(self, *_: object) -> None:
+        self.declares = True
+
+    def _check_values(self, attributes: list[str]) -> None:
+        """Refuse more elements with values that are written once, and declared to be theirs."""
+        self.values_length += sum(map(len, attributes))
+        if self.values_length > MOST_BYTES:
+            message = "the attributes of elements are too long, with those that are declared"
+            raise IngestError(message, hint="such a document is refused")
 
     def _end(self, name: str) -> None:  # noqa: ARG002 - the parser gives it
         node = self.open.pop()
@@ -173,6 +205,12 @@ def _broken(error: expat.ExpatError) -> IngestError:
     place = f"line {error.lineno}, column {error.offset + 1}"
     message = f"{place}: {expat.ErrorString(error.code)}"
     return IngestError(message, hint="documents are well-formed XML")
+
+
+def _check_namespace(prefix: str | None, uri: str | None) -> None:  # noqa: ARG001 - given so
+    if uri is not None and len(uri) > MOST_OF_NAMESPACE:
+        message = f"the name of a namespace has {len(uri):,} characters"
+        raise IngestError(message, hint=f"up to {MOST_OF_NAMESPACE:,} are read")
 
 
 def _refuse_entity(name: str, *_: object) -> None:

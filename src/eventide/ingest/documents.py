@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eventide.documents.encoded import written_as_declared
 from eventide.documents.nodes import Nodes
 from eventide.documents.read import MOST_BYTES, read_documents
 from eventide.errors import IngestError
@@ -48,7 +49,10 @@ def text_bytes(text: str, number: int) -> bytes:
         message = f"document {number} is a text that does not begin with <: {text!r:.60}"
         raise IngestError(message, hint="pass the name of a file as a Path")
     try:
-        return text.encode()
+        return written_as_declared(text)
+    except IngestError as error:
+        error.message = f"document {number}: {error.message}"
+        raise
     except UnicodeEncodeError as error:
         message = f"document {number} has half a character, {text[error.start]!r}"
         raise IngestError(message, hint="read the text as UTF-8") from None
