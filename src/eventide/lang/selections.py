@@ -23,7 +23,7 @@ from eventide.schema import BOOL, INT64, SEQ, STRING, TS, DataType
 _STREAM = re.compile(r'SELECT \* FROM "(\w+)" WHERE ')
 _WORDS = re.compile(
     r"""\s*(?:
-        (?P<name>"\w+") | (?P<text>'(?:[^']|'')*') | (?P<number>\d{1,15}(?![\w.])) |
+        (?P<name>"\w+") | (?P<text>'(?:[^']|'')*') | (?P<number>[0-9]{1,15}(?![\w.])) |
         (?P<word>[A-Z_]+(?![\w.$])) | (?P<sign><>|<=|>=|[=<>(),])
     )""",
     re.VERBOSE,
