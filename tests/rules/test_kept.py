@@ -200,6 +200,21 @@ def test_rules_without_a_plan_are_left_out_and_told(
     assert [alert.rule.id for alert in received] == ["b", "b"]
 
 
+def test_durable_rules_begin_anew_with_a_stream_that_was_made_anew(folder: Path) -> None:
+    with database(folder) as db:
+        db.create_stream("vpn", {"User": "string"})
+        (folder / "rules" / "c.yml").write_text(rule("c", "carl").replace("logins", "vpn"))
+        ev.rules.add(db, folder / "rules").subscribe(print, name="watch")
+    received: list[Alert] = []
+    with database(folder) as db:
+        db.drop_stream("logins")
+        db.create_stream("logins", {"User": "string"})
+        with ev.rules.kept(db).subscribe(received.extend, name="watch") as live:
+            db.stream("logins").append([{"ts": ts, "User": "anna"} for ts in (0, SECOND)])
+            assert live.wait(60)
+    assert [alert.rule.id for alert in received] == ["a"]
+
+
 def test_durable_rules_may_change_between_two_runs(folder: Path) -> None:
     received: list[Alert] = []
 

@@ -163,7 +163,9 @@ class RuleSet:
         live = self.db.subscribe_many({}, None, receive, name=name, **options)
         try:
             before = live.texts
-            live.drop(key for key, text in before.items() if self.texts.get(str(key)) != text)
+            # Those that have failed still have their names: they begin anew.
+            known = dict.fromkeys([*before, *live.numbers])
+            live.drop(key for key in known if self.texts.get(str(key)) != before.get(key, ""))
             after = live.texts
             rules, _ = self.with_plans(
                 lambda rules: live.add(
