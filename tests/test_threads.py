@@ -9,6 +9,7 @@ import weakref
 
 import pytest
 
+from eventide import threads
 from eventide.threads import in_threads
 
 
@@ -90,3 +91,13 @@ def test_a_child_of_a_fork_has_threads_of_its_own() -> None:
     if child == 0:
         os._exit(sum(in_threads(both, [threading.Barrier(2)] * 2)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def test_little_work_does_not_need_more_and_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers that come too late are not free yet when the next work begins."""
+    monkeypatch.setattr(threads, "_idle", [])
+    monkeypatch.setattr(threads, "_made", [])
+    monkeypatch.setattr(threads, "MOST_HELPERS", 2)
+    for _ in range(300):
+        assert in_threads(abs, range(4), 3) == [0, 1, 2, 3]
+    assert 1 <= len(threads._made) <= 2

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
+MOST_HELPERS = max(64, 2 * (os.cpu_count() or 1))
+"""No more threads are kept: where work is small, helpers come to it when it is done."""
+
 Part = TypeVar("Part")
 Done = TypeVar("Done")
 
@@ -102,6 +105,7 @@ class Helper:
         self.given: SimpleQueue[SharedWork[Any, Any]] = SimpleQueue()
         # A daemon: a program that was interrupted may end while a kernel still runs.
         threading.Thread(target=self.serve, name="eventide helper", daemon=True).start()
+        _made.append(self)
 
     def serve(self) -> None:
         """Help whoever asks; keep nothing of it."""
@@ -113,9 +117,18 @@ class Helper:
 
 
 _idle: list[Helper] = []
-"""Helpers that wait for work: as many as ever were needed at once."""
-# A child has none of the threads of its parent.
-os.register_at_fork(after_in_child=_idle.clear)
+"""Helpers that wait for work."""
+_made: list[Helper] = []
+"""All helpers: as many as ever were needed at once, or had not yet seen that they are not."""
+
+
+def forget_helpers() -> None:
+    """Begin without helpers: a child has none of the threads of its parent."""
+    _idle.clear()
+    _made.clear()
+
+
+os.register_at_fork(after_in_child=forget_helpers)
 
 
 def help_with(shared: SharedWork[Any, Any]) -> None:
@@ -123,8 +136,10 @@ def help_with(shared: SharedWork[Any, Any]) -> None:
     try:
         helper = _idle.pop()
     except IndexError:
+        if len(_made) >= MOST_HELPERS:
+            return  # whoever asks does all parts
         try:
             helper = Helper()
         except RuntimeError:
-            return  # no thread can be started any more: whoever asks does all parts
+            return  # no thread can be started any more
     helper.given.put(shared)
